@@ -39,6 +39,19 @@ impl PatternScanner {
         }
     }
 
+    /// Returns whether the output ends with a line that is not terminated yet.
+    pub(crate) fn has_open_line(&self) -> bool {
+        !self.line.is_empty()
+    }
+
+    /// Returns whether the unterminated line matches. One that is equal to a line of the prompt may
+    /// be an echo, and does not match before the output ends.
+    pub(crate) fn open_line_matches(&self) -> bool {
+        let text = String::from_utf8_lossy(&self.line);
+        let line = plain(text.trim_end_matches('\r'));
+        self.patterns.is_match(&line) && !self.echo.is_prompt_line(&line)
+    }
+
     /// Scans an unterminated last line, and reports a pending match.
     pub(crate) fn finish(&mut self, found: &mut dyn FnMut(&str)) {
         self.end_line(found);
@@ -108,6 +121,23 @@ mod tests {
         assert_eq!(
             scan("All done", "go", &["nothing of the kind\n"]),
             (none.clone(), none)
+        );
+    }
+
+    #[test]
+    fn an_unterminated_line_matches_unless_the_prompt_contains_it() {
+        let open = |prompt: &str, text: &str| {
+            let patterns = RegexSet::new(["All done"]).unwrap();
+            let mut scanner = PatternScanner::new(patterns, prompt);
+            scanner.feed(text.as_bytes(), &mut |line| panic!("{line} has not ended"));
+            (scanner.has_open_line(), scanner.open_line_matches())
+        };
+        assert_eq!(open("go", "well\n\x1b[1mAll done"), (true, true));
+        assert_eq!(open("go", "All do"), (true, false));
+        assert_eq!(open("go", "well\n"), (false, false));
+        assert_eq!(
+            open("Print:\nAll done\n", "Print:\nAll done"),
+            (true, false)
         );
     }
 

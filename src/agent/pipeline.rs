@@ -12,8 +12,13 @@ use crate::engine::failure::AgentFailure;
 use crate::engine::plain_text::clean;
 use crate::engine::{Act, State, screen, signals};
 use regex::RegexSet;
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::path::Path;
+use std::time::Duration;
+
+/// How long an agent prints nothing before an unterminated line is taken to be complete.
+pub(crate) const QUIET: Duration = Duration::from_secs(2);
 
 /// The source of the agent's final text.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -36,6 +41,8 @@ pub(crate) struct OutputPipeline {
     pattern: Option<PatternScanner>,
     pattern_found: bool,
     pattern_reported: bool,
+    /// Whether the unterminated line at the end of the output has been compared with the pattern.
+    open_line_tested: bool,
     progress: Option<Progress>,
     tally: Tally,
     /// Whether the agent reported usage since the last call of `take_usage`.
@@ -63,6 +70,9 @@ pub(crate) struct OutputTail<'a> {
 /// The result of reading a run's output.
 pub(crate) struct AgentOutput {
     pub(crate) signals: TextSignals,
+    /// What the agent leaves to the next iteration: its `<note>`, or else the end of its final
+    /// message. `None` if there is neither.
+    pub(crate) note: Option<String>,
     /// The sums of the run's costs, tokens, steps and denials.
     pub(crate) tally: Tally,
     tail: String,
@@ -100,6 +110,7 @@ impl OutputPipeline {
             promises: state.promises(),
             pattern_found: false,
             pattern_reported: false,
+            open_line_tested: false,
             progress: None,
             tally: Tally::default(),
             usage_changed: false,
@@ -117,6 +128,7 @@ impl OutputPipeline {
             pattern: None,
             pattern_found: false,
             pattern_reported: false,
+            open_line_tested: false,
             progress: None,
             tally: Tally::default(),
             usage_changed: false,
@@ -125,6 +137,7 @@ impl OutputPipeline {
 
     /// Reads the next bytes. Passes acts that should be shown to `emit`.
     pub(crate) fn feed(&mut self, bytes: &[u8], emit: &mut dyn FnMut(&Act<'_>)) {
+        self.open_line_tested = false;
         if self.final_text == FinalText::Output {
             scan(&mut self.pattern, &mut self.pattern_found, bytes);
         }
@@ -137,6 +150,7 @@ impl OutputPipeline {
     pub(crate) fn feed_act(&mut self, act: Act<'_>, emit: &mut dyn FnMut(&Act<'_>)) {
         let act = act.cleaned();
         if let Act::Text(text) = &act {
+            self.open_line_tested = false;
             scan(&mut self.pattern, &mut self.pattern_found, text.as_bytes());
         }
         if let Act::Finished(text) = &act {
@@ -172,8 +186,21 @@ impl OutputPipeline {
         }
     }
 
-    /// Returns `true` on the first call after the done pattern was found, and `false` otherwise.
-    pub(crate) fn take_pattern(&mut self) -> bool {
+    /// Returns whether output ends in the middle of a line, which is compared with the done pattern
+    /// after [`QUIET`] without further output.
+    pub(crate) fn awaits_line_end(&self) -> bool {
+        let pattern = self.pattern.as_ref().filter(|_| !self.pattern_found);
+        !self.open_line_tested && pattern.is_some_and(PatternScanner::has_open_line)
+    }
+
+    /// Returns true once, after the done pattern was found. `silent_for` is how long the agent has
+    /// printed nothing.
+    pub(crate) fn take_pattern(&mut self, silent_for: Duration) -> bool {
+        if silent_for >= QUIET && self.awaits_line_end() {
+            self.open_line_tested = true;
+            let pattern = self.pattern.as_ref();
+            self.pattern_found = pattern.is_some_and(PatternScanner::open_line_matches);
+        }
         let is_new = self.pattern_found && !self.pattern_reported;
         self.pattern_reported |= is_new;
         is_new
@@ -211,10 +238,21 @@ impl OutputPipeline {
             self.read_denials(text, emit);
         }
         let is_cut = tail.bytes > tail.text.len() as u64;
-        let mut signals = self.read_signals(&tail_text, screen_text.as_deref(), is_cut);
+        let own_text = self.own_text(&tail_text, screen_text.as_deref());
+        let mut signals = own_text
+            .as_deref()
+            .map(|text| self.read_signals(text, is_cut))
+            .unwrap_or_default();
+        // The end of a screen is rarely a message.
+        let end = own_text.as_deref().filter(|_| !on_screen);
+        let note = own_text
+            .as_deref()
+            .and_then(signals::read_note)
+            .or_else(|| end.and_then(signals::end_of_message));
         signals.matched = self.pattern_found;
         AgentOutput {
             signals,
+            note,
             tally: self.tally,
             tail: tail_text,
             is_cut,
@@ -237,24 +275,29 @@ impl OutputPipeline {
         }
     }
 
-    fn read_signals(&self, tail: &str, screen: Option<&str>, is_cut: bool) -> TextSignals {
+    /// Returns the text in which the agent's signals are read: its final message, its screen, or
+    /// its output without an echoed prompt. `None` if it has no final message.
+    fn own_text<'a>(&'a self, tail: &'a str, screen: Option<&'a str>) -> Option<Cow<'a, str>> {
         if let Some(message) = self.tally.final_message() {
-            return signals::read(message, &self.promises);
+            return Some(message.into());
         }
         if let Some(screen) = screen {
-            return signals::read(screen, &self.promises);
+            return Some(screen.into());
         }
         let reads_stream = self.final_text == FinalText::Message;
-        if (reads_stream && self.tally.has_events()) || !tail.contains('<') {
-            return TextSignals::default();
-        }
-        let own = signals::EchoFilter::new(&self.prompt).strip(tail);
-        let read = if is_cut {
+        let has_message = !(reads_stream && self.tally.has_events());
+        has_message.then(|| signals::EchoFilter::new(&self.prompt).strip(tail).into())
+    }
+
+    fn read_signals(&self, text: &str, is_cut: bool) -> TextSignals {
+        let is_output =
+            self.tally.final_message().is_none() && self.final_text != FinalText::Screen;
+        let read = if is_cut && is_output {
             signals::read_tail
         } else {
             signals::read
         };
-        read(&own, &self.promises)
+        read(text, &self.promises)
     }
 }
 

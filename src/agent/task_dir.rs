@@ -10,6 +10,7 @@ use crate::engine::plan::Signal;
 use crate::engine::signals::fold_whitespace;
 use crate::os::regular_file;
 use crate::process::output_log::create_private_file;
+use std::collections::BTreeMap;
 use std::fs::{self, DirBuilder};
 use std::io::{self, Write};
 use std::os::unix::fs::DirBuilderExt;
@@ -27,8 +28,8 @@ pub(crate) struct TaskDir {
 pub(crate) struct TaskDirContents {
     /// The markers that exist, each once.
     pub(crate) markers: Vec<Marker>,
-    /// The text of the BLOCKED marker; `None` if the marker does not exist.
-    pub(crate) blocked: Option<String>,
+    /// What is written in the markers, for those that are not empty.
+    pub(crate) texts: BTreeMap<Marker, String>,
     /// The cost that the agent reports, in dollars; `None` if it reports none.
     pub(crate) cost_usd: Option<f64>,
     /// An error message if a marker is a directory; `None` otherwise.
@@ -42,8 +43,8 @@ const MARKER_FILES: [(&str, Marker); 4] = [
     ("WAIT_WITHOUT_RESTART", Marker::Wait),
 ];
 const COST_FILE: &str = "COST";
-/// Only the first `BLOCKED_MAX` bytes of the BLOCKED marker are read.
-const BLOCKED_MAX: u64 = 2000;
+/// Only the first `MARKER_TEXT_MAX` bytes of a marker are read.
+const MARKER_TEXT_MAX: u64 = 2000;
 /// Only the first `FILE_MAX` bytes of a cost file are read, or of a marker archived.
 const FILE_MAX: u64 = 1 << 16;
 /// Maximum reported cost, in dollars. A higher amount is ignored as a mistake.
@@ -110,16 +111,16 @@ impl TaskDir {
                     );
                     contents.invalid_marker = Some(message);
                 }
-                Ok(_) if !contents.markers.contains(&marker) => contents.markers.push(marker),
-                _ => {}
+                Ok(_) => {
+                    if !contents.markers.contains(&marker) {
+                        contents.markers.push(marker);
+                    }
+                    if let Some(text) = self.marker_text(name) {
+                        contents.texts.entry(marker).or_insert(text);
+                    }
+                }
+                Err(_) => {}
             }
-        }
-        if contents.markers.contains(&Marker::Blocked) {
-            let text = read_text(&self.path.join("BLOCKED"), BLOCKED_MAX)
-                .unwrap_or_default()
-                .0;
-            let text = plain(&fold_whitespace(&text)).into_owned();
-            contents.blocked = Some(text).filter(|text| !text.is_empty());
         }
         let is_given = |signal: &Signal| match signal {
             Signal::File(path) => self.workspace.join(path).is_file(),
@@ -130,6 +131,13 @@ impl TaskDir {
         }
         contents.cost_usd = self.cost();
         contents
+    }
+
+    /// Returns the text of a marker on one line; `None` if it is empty or cannot be read.
+    fn marker_text(&self, name: &str) -> Option<String> {
+        let (text, _) = read_text(&self.path.join(name), MARKER_TEXT_MAX)?;
+        let text = plain(&fold_whitespace(&text)).into_owned();
+        Some(text).filter(|text| !text.is_empty())
     }
 
     /// Returns the sum of the reported costs, in dollars; `None` if there is no amount or the sum

@@ -6,7 +6,7 @@ use crate::lifecycle::error::CommandError;
 use std::path::PathBuf;
 
 pub(crate) fn done() -> Result<ExitCode, CommandError> {
-    write_marker("DONE", "ralph done")
+    write_marker("DONE", "")
 }
 
 pub(crate) fn blocked(why: &str) -> Result<ExitCode, CommandError> {

@@ -26,12 +26,16 @@ pub(super) fn build_proof(
                 "pass a command, as in --check \"cargo test\"",
             );
         }
+        // A flag outweighs what the settings say about one check.
+        let timeout = check
+            .timeout
+            .filter(|_| !stack.is_from_flag("check-timeout"));
+        let on_fail = check.on_fail.filter(|_| !stack.is_from_flag("on-fail"));
         checks.push(Check {
             command: check.command.clone(),
             slug: unique_slug(&check.command, &checks),
-            timeout_ms: nonzero_ms(check.timeout.unwrap_or(settings.check_timeout))
-                .unwrap_or(NO_TIMEOUT),
-            on_fail: check.on_fail.unwrap_or(settings.on_fail),
+            timeout_ms: nonzero_ms(timeout.unwrap_or(settings.check_timeout)).unwrap_or(NO_TIMEOUT),
+            on_fail: on_fail.unwrap_or(settings.on_fail),
         });
     }
     for signal in &settings.signals {
@@ -112,10 +116,33 @@ fn check_signal(name: &str, signal: &Signal) -> Result<(), ConfigError> {
             format!("{name} {text:?} is empty"),
             "pass the text that the agent must write in <promise>…</promise>",
         ),
-        Signal::Pattern(text) => check_pattern(name, text),
+        Signal::Promise(text) => match tagged(text) {
+            Some(inner) => config_error(
+                format!("{name} {text:?} contains the tag itself, so it can never be met"),
+                format!("give only the text inside the tag: --promise {inner:?}"),
+            ),
+            None => Ok(()),
+        },
+        Signal::Pattern(text) => {
+            check_pattern(name, text)?;
+            if regex::Regex::new(text).is_ok_and(|pattern| pattern.is_match("")) {
+                return config_error(
+                    format!("{name} {text:?} matches an empty line, so any output would match"),
+                    "give a text that the agent prints only when the task is done",
+                );
+            }
+            Ok(())
+        }
         Signal::File(path) if path.as_os_str().is_empty() => empty_path(name),
-        Signal::Promise(_) | Signal::File(_) => Ok(()),
+        Signal::File(_) => Ok(()),
     }
+}
+
+/// Returns the text of a promise without the tags in it; `None` if it contains no tag.
+fn tagged(promise: &str) -> Option<String> {
+    let tag = regex::Regex::new("(?i)</?(promise|response)>").expect("a valid pattern");
+    let inner = tag.replace_all(promise, "");
+    (inner != promise).then(|| inner.trim().to_owned())
 }
 
 fn empty_path(name: &str) -> Result<(), ConfigError> {

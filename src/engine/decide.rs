@@ -5,7 +5,8 @@ use super::event::{Marker, Request};
 use super::fallback::NextAgent;
 use super::limits::Limit;
 use super::outcome::{Outcome, WaitReason};
-use super::state::{Phase, State};
+use super::plan::FIRST_RULES;
+use super::state::{Claims, Phase, State};
 
 /// The loop's next action, chosen by [`decide`].
 #[derive(Clone, Debug, PartialEq)]
@@ -56,6 +57,12 @@ pub(crate) fn decide(state: &State) -> Decision {
     if matches!(state.request, Request::Pause | Request::PauseNow) {
         return Decision::Pause;
     }
+    let is_disputed = state.is_claimed() && !state.all_green();
+    if is_disputed && !state.drained && state.plan.rules != FIRST_RULES {
+        // A child loop may be about to turn the check green. No iteration is paid for until it has
+        // ended and the checks have run again.
+        return Decision::Drain;
+    }
     if state.rest_until_ms > state.clock_ms {
         return Decision::Rest(state.rest_until_ms);
     }
@@ -78,13 +85,8 @@ fn done(state: &State) -> Option<Outcome> {
 
 fn blocked_or_waiting(state: &State) -> Option<Outcome> {
     let claims = &state.claims;
-    if let Some(why) = &claims.signals.blocked {
-        return Some(Outcome::Blocked { why: why.clone() });
-    }
-    if claims.markers.contains(&Marker::Blocked) {
-        return Some(Outcome::Blocked {
-            why: "BLOCKED marker".into(),
-        });
+    if let Some(why) = claims.blocked() {
+        return Some(Outcome::Blocked { why });
     }
     if let Some(code) = claims.exit_waiting {
         return Some(Outcome::Waiting {
@@ -115,6 +117,18 @@ fn limit_reached(state: &State) -> Option<Outcome> {
         && state.all_green()
         && state.scm_tasks_succeeded();
     Some(Outcome::Limit { limit, success })
+}
+
+impl Claims {
+    /// Returns why the agent is blocked, in its final message or its marker; `None` if it does not
+    /// say that it is.
+    pub(super) fn blocked(&self) -> Option<String> {
+        let marker = self.markers.contains(&Marker::Blocked).then(|| {
+            let text = self.marker_texts.get(&Marker::Blocked).cloned();
+            text.unwrap_or_else(|| "BLOCKED marker".into())
+        });
+        self.signals.blocked.clone().or(marker)
+    }
 }
 
 impl State {

@@ -10,6 +10,20 @@ pub(crate) fn one_line(text: &str) -> String {
     plain(&parts.join(" ")).into_owned()
 }
 
+/// Formats text as a Markdown code span on one line. The delimiters are longer than any run of
+/// backticks in the text.
+pub(crate) fn code_span(text: &str) -> String {
+    let text = one_line(text);
+    let longest = text.split(|c| c != '`').map(str::len).max().unwrap_or(0);
+    let ticks = "`".repeat(longest + 1);
+    let pad = if text.starts_with('`') || text.ends_with('`') {
+        " "
+    } else {
+        ""
+    };
+    format!("{ticks}{pad}{text}{pad}{ticks}")
+}
+
 /// Cuts `text` to `width` terminal columns. A cut text ends in `…`.
 pub(crate) fn truncate_to_width(text: &str, width: usize) -> String {
     let text = text.replace('\t', " ");
@@ -87,6 +101,18 @@ mod tests {
         assert_eq!(rows("one twothreefour x", 11), ["one", "twothreefour", "x"]);
         assert_eq!(rows("日本 語で す", 9), ["日本", "語で す"]);
         assert_eq!(rows("", 9), [""]);
+    }
+
+    #[test]
+    fn a_code_span_survives_backticks_and_newlines() {
+        for (text, span) in [
+            ("cargo test", "`cargo test`"),
+            ("a `b`\n c", "``a `b` c``"),
+            ("``", "``` `` ```"),
+            ("x ` y", "``x ` y``"),
+        ] {
+            assert_eq!(code_span(text), span, "{text}");
+        }
     }
 
     #[test]

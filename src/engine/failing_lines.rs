@@ -1,5 +1,6 @@
 //! Finds the lines of a check's output that say what failed.
 
+use super::display::{one_line, truncate_to_width};
 use regex::{Captures, Regex};
 use std::borrow::Cow;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -7,6 +8,9 @@ use std::sync::LazyLock;
 
 /// Number of last lines that count if no line says what failed.
 const LAST_LINES: usize = 20;
+
+/// Maximum width of the line that stands for all, in terminal columns.
+const LINE_WIDTH: usize = 140;
 
 static FAILING: LazyLock<Regex> = LazyLock::new(|| {
     let words = [
@@ -45,6 +49,17 @@ pub(crate) fn failing_lines(output: &str) -> Vec<&str> {
     last[last.len().saturating_sub(LAST_LINES)..].to_vec()
 }
 
+/// Returns the first line of a cleaned output that says what failed, or else its last line, cut to
+/// [`LINE_WIDTH`]; `None` if there is no output.
+pub(crate) fn failing_line(output: &str) -> Option<String> {
+    let lines = failing_lines(output);
+    let line = match lines.first() {
+        Some(first) if FAILING.is_match(first) => first,
+        _ => lines.last()?,
+    };
+    Some(truncate_to_width(&one_line(line), LINE_WIDTH))
+}
+
 /// Returns a fingerprint of a red check's cleaned output. It is the same for the same failures: only
 /// lines that say what failed count, in any order, without numbers, addresses and durations.
 pub(crate) fn fingerprint(output: &str) -> String {
@@ -71,6 +86,23 @@ fn normalized(line: &str) -> Cow<'_, str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn one_line_names_the_failure_or_is_the_last_one() {
+        for (output, line) in [
+            ("", None),
+            ("\n \n", None),
+            ("one\ntwo\n", Some("two")),
+            (
+                "test a ... ok\ntest b ... FAILED\n\nsummary: 1 failed\n",
+                Some("test b ... FAILED"),
+            ),
+        ] {
+            assert_eq!(failing_line(output).as_deref(), line, "{output:?}");
+        }
+        let long = failing_line(&"x".repeat(500)).unwrap();
+        assert_eq!(long.chars().count(), LINE_WIDTH);
+    }
 
     #[test]
     fn lines_that_name_a_failure_count_or_else_the_last_lines() {

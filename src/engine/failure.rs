@@ -14,7 +14,8 @@ pub struct AgentFailure {
     /// report it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub until_ms: Option<i64>,
-    /// The event that made ralph kill the agent; `None` unless the kind is [`FailureKind::Killed`].
+    /// How the iteration ended: why ralph killed the agent, or that it exited by itself. `None`
+    /// unless the kind is [`FailureKind::Killed`] or [`FailureKind::Crashed`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub why: Option<IterationEnd>,
 }
@@ -229,7 +230,10 @@ fn killed(end: IterationEnd) -> AgentFailure {
 fn unexplained(end: IterationEnd, report: &AgentReport) -> Option<AgentFailure> {
     match end {
         IterationEnd::Lingered => Some(killed(end)),
-        _ => (!report.exit.is_success()).then(|| FailureKind::Crashed.into()),
+        _ => (!report.exit.is_success()).then(|| AgentFailure {
+            why: Some(end),
+            ..FailureKind::Crashed.into()
+        }),
     }
 }
 

@@ -49,6 +49,26 @@ pub enum IterationEnd {
     Interrupted,
 }
 
+impl IterationEnd {
+    /// Returns the name used in the journal and in logs.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Exited => "exited",
+            Self::TimedOut => "timed_out",
+            Self::Inactive => "inactive",
+            Self::Unready => "unready",
+            Self::Lingered => "lingered",
+            Self::PatternMatched => "matched",
+            Self::MarkerSeen => "marked",
+            Self::OutOfTime => "out_of_time",
+            Self::OverBudget => "over_budget",
+            Self::Stopped => "stopped",
+            Self::Faulted => "faulted",
+            Self::Interrupted => "interrupted",
+        }
+    }
+}
+
 /// The record of one iteration, for prompts, `status` and reports.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Iteration {
@@ -95,6 +115,9 @@ pub(crate) struct Iteration {
     /// The first few different denials, including `denial`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) denials: Vec<String>,
+    /// What the agent left to the next iteration; `None` if it wrote nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) note: Option<String>,
     /// Whether the agent claimed that the task is done.
     pub(crate) claimed: bool,
     /// The check results, in the plan's order; `None` for a check that has not run.
@@ -163,6 +186,7 @@ impl State {
             // The agent could do nothing, so its claim does not count.
             (signals.promised, signals.matched) = (false, false);
         }
+        self.claims.marker_texts.extend(report.marker_texts.clone());
         self.claims.markers.extend(&report.markers);
         self.claims.markers.sort_unstable();
         self.claims.markers.dedup();
@@ -216,6 +240,7 @@ impl State {
             denied: report.denied,
             denial: report.denial.clone(),
             denials: report.denials.clone(),
+            note: report.note.clone(),
             claimed: self.is_claimed(),
             checks: self.checks.clone(),
             tasks: Vec::new(),

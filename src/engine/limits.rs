@@ -247,7 +247,7 @@ impl Limit {
     /// ending counts as success.
     pub(crate) fn describe_ending(self, success: bool) -> &'static str {
         if success {
-            "ran to its iteration limit, checks green"
+            "ran to its iteration limit"
         } else {
             self.row().reached
         }
@@ -417,13 +417,17 @@ impl State {
         })
     }
 
-    /// Returns the used amount of a limit and its maximum: `$0.6000 of $0.5000`.
+    /// Returns the used amount of a limit and its maximum: `$0.6000 of $0.5000`, or `unknown cost
+    /// of $0.5000`.
     pub(crate) fn usage_of(&self, limit: Limit) -> String {
         let row = limit.row();
-        let used = (row.used)(self);
+        let used = match (row.used)(self) {
+            _ if limit == Limit::Cost => self.cost_label(),
+            used => used.to_string(),
+        };
         match row.max(&self.plan.limits) {
             Some(max) => format!("{used} of {max}"),
-            None => used.to_string(),
+            None => used,
         }
     }
 

@@ -1,6 +1,6 @@
 //! Outcomes: the ways a loop can end, and their meaning to scripts and people.
 
-use super::event::{Fault, RequestSource};
+use super::event::{Fault, Marker, RequestSource};
 use super::exit_code::ExitCode;
 use super::format::iteration_count;
 use super::limits::Limit;
@@ -242,7 +242,7 @@ impl Outcome {
             Self::Stopped { by } => {
                 let label = by.label();
                 let detail = match by {
-                    RequestSource::Host => format!("by {label}"),
+                    RequestSource::Host | RequestSource::Parent => format!("by {label}"),
                     _ => format!("by a person ({label})"),
                 };
                 ("stopped", label.into(), detail)
@@ -296,6 +296,22 @@ impl fmt::Display for StopReason {
 }
 
 impl State {
+    /// Returns what the agent wrote in the marker or the bus message that led to this outcome;
+    /// `None` if it wrote nothing.
+    fn ending_text(&self, outcome: &Outcome) -> Option<&str> {
+        let marker = match outcome {
+            Outcome::Done { .. } => Marker::Done,
+            Outcome::Waiting {
+                why: WaitReason::Marker,
+            } => Marker::Wait,
+            Outcome::Waiting {
+                why: WaitReason::Bus,
+            } => Marker::Bus,
+            _ => return None,
+        };
+        self.claims.marker_texts.get(&marker).map(String::as_str)
+    }
+
     /// Returns the outcome in the form that scripts read, with the used amount of a reached budget;
     /// `None` if the loop has not ended.
     pub(crate) fn outcome_summary(&self) -> Option<OutcomeSummary> {
@@ -317,6 +333,12 @@ impl State {
                 summary.detail.extend([" (", &self.usage_of(*limit), ")"]);
             }
             _ => {}
+        }
+        if matches!(outcome, Outcome::Limit { success: true, .. }) && !self.checks.is_empty() {
+            summary.detail.push_str(", checks green");
+        }
+        if let Some(text) = self.ending_text(outcome) {
+            summary.detail.extend(["; the agent says: ", text]);
         }
         Some(summary)
     }

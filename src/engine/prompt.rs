@@ -4,6 +4,7 @@
 //! did not write is therefore [defanged](defang), and matches of the done pattern in it are broken
 //! up.
 
+use super::display::code_span;
 use super::event::CheckReport;
 use super::excerpt::Excerpt;
 use super::failure::{AgentFailure, FailureKind};
@@ -16,6 +17,7 @@ use super::signals::{defang, fold_whitespace};
 use super::state::State;
 use super::template::fill;
 use regex::{Captures, Regex};
+use std::collections::BTreeMap;
 
 /// The inputs for a prompt, gathered by the runner.
 #[derive(Clone, Debug, Default)]
@@ -31,6 +33,8 @@ pub(crate) struct PromptInputs {
     /// The output of the failed SCM task, and the path of the full output; `None` if no task has
     /// failed.
     pub(crate) scm_output: Option<(Excerpt, String)>,
+    /// The files that each of the last iterations changed, as code spans.
+    pub(crate) files: BTreeMap<u32, Vec<String>>,
     /// The newest messages on the project's bus.
     pub(crate) bus: Excerpt,
 }
@@ -105,7 +109,7 @@ pub(crate) fn render(state: &State, inputs: &PromptInputs) -> String {
                 pattern,
             ),
             "no_diff" if full => inputs.diff_missing.clone(),
-            "history" if full => defang_matches(history(state), pattern),
+            "history" if full => defang_matches(history(state, inputs), pattern),
             "notes" => defang_matches(notes(state, inputs, pattern), pattern),
             "bus" if inputs.bus.text.is_empty() => String::new(),
             "bus" => defang_matches(with_cut(&inputs.bus.fenced(""), &inputs.bus.cut), pattern),
@@ -127,16 +131,25 @@ fn red_outputs(state: &State, inputs: &PromptInputs, wanted: OnFail) -> String {
         else {
             continue;
         };
-        if check.on_fail != wanted {
+        let on_fail = match check.on_fail {
+            // No agent has worked on the task yet, so the first prompt must contain it.
+            OnFail::Replace if state.counted == 0 => OnFail::Append,
+            on_fail => on_fail,
+        };
+        if on_fail != wanted {
             continue;
         }
         let head = format!(
-            "The check `{}` is red ({}).",
-            defang(&check.command),
+            "The check {} is red ({}).",
+            defang(&check.label()),
             describe_red_check(report)
         );
         if output.text.trim().is_empty() {
-            parts.push(format!("{head} It printed nothing."));
+            parts.push(if output.cut.is_empty() {
+                format!("{head} It printed nothing.")
+            } else {
+                format!("{head} Full output: {log}")
+            });
             continue;
         }
         parts.push(format!(
@@ -189,7 +202,7 @@ fn done(state: &State, pattern: Option<&Regex>) -> String {
         let names: Vec<String> = proof
             .checks
             .iter()
-            .map(|check| format!("`{}`", defang(&check.command)))
+            .map(|check| defang(&code_span(&check.command)))
             .collect();
         let line = format!(
             "- These checks are run for you after you exit, and all must be green: {}.",
@@ -224,6 +237,11 @@ fn done(state: &State, pattern: Option<&Regex>) -> String {
         );
         defang_matches(line, pattern)
     }));
+    if !state.is_in_session() {
+        let line = "- The next iteration sees the files, but nothing else that you know. Write what it \
+                    should know as <note>…</note> alone on lines of your final message.";
+        lines.push(defang_matches(line.into(), pattern));
+    }
     lines.push(
         "- If you cannot continue without a person, do not guess or fake results: write \
          <blocked>the reason</blocked> alone on a line and exit."
@@ -275,9 +293,7 @@ fn defang_matches(text: String, pattern: Option<&Regex>) -> String {
 fn green_checks(state: &State) -> String {
     let green = state.plan.proof.checks.iter().zip(&state.checks);
     let green = green.filter(|(_, report)| report.as_ref().is_some_and(CheckReport::is_green));
-    let names: Vec<String> = green
-        .map(|(check, _)| format!("`{}`", defang(&check.command)))
-        .collect();
+    let names: Vec<String> = green.map(|(check, _)| defang(&check.label())).collect();
     if names.is_empty() {
         String::new()
     } else {
@@ -285,29 +301,41 @@ fn green_checks(state: &State) -> String {
     }
 }
 
-fn history(state: &State) -> String {
+fn history(state: &State, inputs: &PromptInputs) -> String {
     let lines: Vec<String> = state
         .recent
         .iter()
-        .map(|iteration| history_line(state, iteration))
+        .map(|iteration| history_line(state, inputs, iteration))
         .collect();
     lines.join("\n")
 }
 
-fn history_line(state: &State, iteration: &Iteration) -> String {
+fn history_line(state: &State, inputs: &PromptInputs, iteration: &Iteration) -> String {
     let number = with_limit(iteration.number, state.last_number());
     let mut line = format!(
         "- iteration {number}: {}, {}",
         describe_end(iteration),
         duration(iteration.ms)
     );
-    let checks = state.plan.proof.checks.iter().zip(&iteration.checks);
-    for (check, report) in checks.filter_map(|(check, report)| Some((check, report.as_ref()?))) {
-        let verdict = if report.is_green() { "green" } else { "red" };
-        line.extend([", `", &defang(&check.command), "` ", verdict]);
-    }
     if iteration.claimed {
         line.push_str(", claimed done");
+    }
+    let checks = state.plan.proof.checks.iter().zip(&iteration.checks);
+    let checks = checks.filter_map(|(check, report)| Some((check, report.as_ref()?)));
+    let (green, red): (Vec<_>, Vec<_>) = checks.partition(|(_, report)| report.is_green());
+    if red.is_empty() && !green.is_empty() {
+        line.push_str(", all checks green");
+    }
+    for (check, report) in red {
+        line.extend([", ", &defang(&check.label()), " red"]);
+        if let Some(failing) = &report.line {
+            line.extend([": ", &defang(&code_span(failing))]);
+        }
+    }
+    let files = inputs.files.get(&iteration.number).map(Vec::as_slice);
+    match files.unwrap_or_default() {
+        [] => {}
+        files => line.extend(["; changed ", &defang(&files.join(", "))]),
     }
     line
 }
@@ -328,7 +356,7 @@ pub(crate) fn describe_end(iteration: &Iteration) -> String {
         IterationEnd::MarkerSeen => "stopped after it left a marker".into(),
         IterationEnd::OutOfTime => "stopped: the loop's time limit was reached".into(),
         IterationEnd::OverBudget => "stopped: the loop's budget was used up".into(),
-        IterationEnd::Stopped => "stopped by a person".into(),
+        IterationEnd::Stopped => "stopped on request".into(),
         IterationEnd::Faulted => "stopped by an error".into(),
         IterationEnd::Interrupted => "interrupted".into(),
     }
@@ -391,6 +419,7 @@ fn notes(state: &State, inputs: &PromptInputs, pattern: Option<&Regex>) -> Strin
         );
     }
     notes.extend(denials(state));
+    notes.extend(handover(state));
     notes.extend(failed_task(state, inputs));
     notes.extend(state.scm.elsewhere.notes().map(|note| defang(&note)));
     notes.join("\n")
@@ -422,6 +451,16 @@ fn denials(state: &State) -> Option<String> {
         "In the last iteration you were not allowed to do this:\n{}\nDo not try it again: your \
          permissions do not change while you run.{allows}{claim}",
         denied.join("\n")
+    ))
+}
+
+/// Returns what the newest iteration with a note left to this one; `None` if there is none.
+fn handover(state: &State) -> Option<String> {
+    let last = state.recent.iter().rev().find(|last| last.note.is_some())?;
+    let note = Excerpt::new(last.note.as_deref()?, 0, "later").fenced("");
+    Some(format!(
+        "Iteration {} left this note:\n\n{note}\n",
+        last.number
     ))
 }
 

@@ -125,7 +125,7 @@ impl ScmTaskReport {
             exit: self.exit,
             timed_out: self.timed_out,
             ms: self.ms,
-            fingerprint: None,
+            ..CheckReport::default()
         }
     }
 }

@@ -7,7 +7,7 @@
 
 use super::event::{CheckReport, Fault, Marker, Request, RequestSource, TextSignals};
 use super::fallback::AgentAvailability;
-use super::format::with_limit;
+use super::format::{dollars, with_limit};
 use super::iteration::{Iteration, IterationEnd};
 use super::outcome::{Liveness, Outcome, Status};
 use super::plan::Plan;
@@ -16,7 +16,7 @@ use super::session::SessionState;
 use super::stall::{Content, StallState};
 use super::usage::{SessionUsage, Tokens};
 use serde::{Deserialize, Serialize};
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
 /// A loop's state. The engine uses no other input to decide what happens next.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -181,6 +181,9 @@ pub(crate) struct Claims {
     pub(crate) signals: TextSignals,
     /// Markers that the agent left.
     pub(crate) markers: Vec<Marker>,
+    /// What is written in the markers, for those that are not empty.
+    #[serde(default)]
+    pub(crate) marker_texts: BTreeMap<Marker, String>,
     /// The agent's exit code if it asks to wait; `None` for any other exit.
     pub(crate) exit_waiting: Option<i32>,
 }
@@ -305,18 +308,14 @@ impl State {
         let iteration = self.iteration;
         match &self.phase {
             Phase::NotStarted => vec![],
-            Phase::Checking => self
-                .checks
-                .iter()
-                .position(Option::is_none)
-                .map(|check| Effect::Check { iteration, check })
-                .into_iter()
-                .collect(),
-            Phase::Committing => self
-                .next_scm_task()
-                .map(|task| Effect::ScmTask { iteration, task })
-                .into_iter()
-                .collect(),
+            Phase::Checking => {
+                let check = self.checks.iter().position(Option::is_none);
+                self.until_out_of_time(check.map(|check| Effect::Check { iteration, check }))
+            }
+            Phase::Committing => {
+                let task = self.next_scm_task();
+                self.until_out_of_time(task.map(|task| Effect::ScmTask { iteration, task }))
+            }
             Phase::Running { started, .. } => {
                 let number = if *started { iteration } else { iteration + 1 };
                 let mut orders = vec![Effect::Run { iteration: number }];
@@ -399,6 +398,16 @@ impl State {
             .filter(|usd| is_reported || *usd > 0.0 || self.iteration == 0)
     }
 
+    /// Returns the dollars spent, for display: `$0.6000`, `at least $0.6000` if an iteration did not
+    /// report its cost, or `unknown cost`.
+    pub(crate) fn cost_label(&self) -> String {
+        match self.reported_cost() {
+            Some(usd) => dollars(usd),
+            None if self.cost_usd > 0.0 => format!("at least {}", dollars(self.cost_usd)),
+            None => "unknown cost".into(),
+        }
+    }
+
     /// Returns whether the agent failed in the latest iteration. An exit code that asks to wait is
     /// not a failure.
     pub(crate) fn has_failed(&self, iteration: &Iteration) -> bool {
@@ -429,6 +438,28 @@ impl State {
             .map(|at| (at, IterationEnd::OutOfTime));
         let marker = stop_at.map(|at| (at, IterationEnd::MarkerSeen));
         [marker, time, iteration].into_iter().flatten()
+    }
+
+    /// Returns the orders for a check or an SCM task. The alarm comes first, so that nothing starts
+    /// after the time limit.
+    fn until_out_of_time(&self, job: Option<Effect>) -> Vec<Effect> {
+        let alarm = self.job_stops_at().map(Effect::WakeAt);
+        alarm.into_iter().chain(job).collect()
+    }
+
+    /// Returns when the time limit stops the running check or SCM task, on the loop's clock; `None`
+    /// if it does not.
+    ///
+    /// It does not stop the commit that saves the work in the loop's worktree, nor the checks that
+    /// run again after child loops: a loop that was done stays done.
+    pub(super) fn job_stops_at(&self) -> Option<u64> {
+        let is_bounded = match self.phase {
+            Phase::Checking => true,
+            Phase::Committing => self.next_scm_task() != Some(self.worktree_task()),
+            _ => false,
+        };
+        self.out_of_time_at()
+            .filter(|_| is_bounded && !self.drained)
     }
 
     /// Returns the time at which the time limit is reached if the loop stays active, in

@@ -145,7 +145,12 @@ impl State {
             Phase::Running { started: true, .. } | Phase::Killing { .. }
                 if self.is_in_session() => {}
             Phase::Running { started: true, .. } | Phase::Killing { .. } => {
+                let since_ms = match self.phase {
+                    Phase::Running { since_ms, .. } => since_ms,
+                    _ => self.clock_ms,
+                };
                 let report = AgentReport {
+                    ms: self.clock_ms.saturating_sub(since_ms),
                     cost_usd,
                     tokens,
                     ..AgentReport::default()
@@ -215,7 +220,9 @@ impl State {
         self.fault = None;
         self.progress.stalls = 0;
         self.clear_exclusions();
-        self.question = self.claims.signals.blocked.take().or(self.question.take());
+        let marker = self.claims.marker_texts.remove(&Marker::Blocked);
+        let asked = self.claims.signals.blocked.take().or(marker);
+        self.question = asked.or(self.question.take());
         self.claims.exit_waiting = None;
         self.claims
             .markers
@@ -304,17 +311,16 @@ impl State {
         self.process = None;
     }
 
-    fn noticed(&mut self, iteration: u32, notice: Notice, blocked: Option<&String>) {
+    fn noticed(&mut self, iteration: u32, notice: Notice, text: Option<&String>) {
         if iteration != self.iteration {
             return;
         }
-        if let Some(why) = blocked {
-            self.claims.signals.blocked = Some(why.clone());
-        }
-        if let Notice::Marker(marker) = notice
-            && !self.claims.markers.contains(&marker)
-        {
-            self.claims.markers.push(marker);
+        if let Notice::Marker(marker) = notice {
+            let texts = text.map(|text| (marker, text.clone()));
+            self.claims.marker_texts.extend(texts);
+            if !self.claims.markers.contains(&marker) {
+                self.claims.markers.push(marker);
+            }
         }
         match (&mut self.phase, notice) {
             (Phase::Running { started: true, .. }, Notice::Pattern) => {
@@ -387,6 +393,12 @@ impl State {
             .min_by_key(|(at, _)| *at);
         if let Some((_, why)) = due {
             self.kill(why);
+        }
+        if self.job_stops_at().is_some_and(|at| at <= self.clock_ms) {
+            match self.phase {
+                Phase::Checking => self.run_scm_tasks_or_proceed(),
+                _ => self.proceed(),
+            }
         }
         if let Phase::Draining { until_ms, stop } = &mut self.phase {
             *stop |= until_ms.is_some_and(|at| at <= self.clock_ms);

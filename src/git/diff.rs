@@ -63,6 +63,10 @@ pub(crate) struct Diff {
     pub(crate) text: String,
     /// Number of characters cut off at the end of the patch.
     pub(crate) dropped_chars: u64,
+    /// If characters were cut off: all changed files, as `src/a.rs +3 −1`.
+    pub(crate) files: Vec<String>,
+    /// A hash of the changes of each file, by its name.
+    pub(crate) hashes: BTreeMap<String, u64>,
     /// Whether `dropped_chars` is only a lower bound.
     pub(crate) at_least: bool,
     /// A note about changes that are not included; `None` if all are included.
@@ -151,8 +155,14 @@ impl DiffBase {
         let mut patch = BoundedText::new(max_chars);
         let mut diff = Diff::default();
         self.add_patch("", scratch, &mut patch, &mut diff)?;
-        (diff.text, diff.dropped_chars) = patch.finish();
-        Ok(diff)
+        let patch = patch.finish();
+        Ok(Diff {
+            text: patch.text,
+            dropped_chars: patch.dropped,
+            files: patch.files,
+            hashes: patch.hashes,
+            ..diff
+        })
     }
 
     fn add_patch(

@@ -10,7 +10,7 @@ use super::{Runner, RunnerError};
 use crate::agent::function::CallRequest;
 use crate::agent::pipeline::{AgentOutput, OutputPipeline, OutputTail};
 use crate::agent::script;
-use crate::engine::event::{AgentReport, Fault};
+use crate::engine::event::{AgentReport, Fault, Marker};
 use crate::engine::plan::PromptDelivery;
 use crate::engine::usage::Tokens;
 use crate::engine::{Event, ProcessIdentity, format};
@@ -262,8 +262,11 @@ impl Runner<'_> {
             survivors: result.survivors,
             ..AgentReport::default()
         };
+        report.note = output.note;
         report.signals = output.signals;
-        report.signals.blocked = report.signals.blocked.or(found.blocked);
+        let blocked = found.texts.get(&Marker::Blocked).cloned();
+        report.signals.blocked = report.signals.blocked.or(blocked);
+        report.marker_texts = found.texts;
         let model = self.rec.state.agent().model.as_deref().unwrap_or_default();
         output
             .tally

@@ -105,12 +105,15 @@ impl Runner<'_> {
         let Some(outbox) = outbox::read(self.task_dir.path(), agent_runs) else {
             return Ok(());
         };
-        if outbox.messages.iter().any(|message| kind(message) == WAIT)
+        let wait = outbox.messages.iter().find(|message| kind(message) == WAIT);
+        if let Some(message) = wait
             && !self.rec.state.claims.markers.contains(&Marker::Bus)
         {
             let iteration = self.rec.state.iteration;
+            let text = plain(&fold_whitespace(&message.text)).into_owned();
+            let text = Some(text).filter(|text| !text.is_empty());
             self.rec
-                .record_notice(iteration, Notice::Marker(Marker::Bus), None)?;
+                .record_notice(iteration, Notice::Marker(Marker::Bus), text)?;
             self.rec.sync()?;
         }
         let messages: Vec<BusMessage> = outbox

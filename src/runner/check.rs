@@ -7,7 +7,7 @@ use super::reactor::JobKey;
 use super::reconcile::Flow;
 use super::{Runner, RunnerError, prompt};
 use crate::engine::event::{CheckReport, Fault};
-use crate::engine::failing_lines::fingerprint;
+use crate::engine::failing_lines::{failing_line, fingerprint};
 use crate::engine::plain_text::clean;
 use crate::engine::{Effect, Event};
 use crate::git::TreeContent;
@@ -101,11 +101,13 @@ impl Runner<'_> {
             exit: result.exit,
             timed_out: result.timed_out,
             ms: result.ms,
-            fingerprint: None,
+            ..CheckReport::default()
         };
         if !report.is_green() {
             let (output, _) = prompt::read_end(&log, FINGERPRINT_MAX).unwrap_or_default();
-            report.fingerprint = Some(fingerprint(&clean(&output)));
+            let output = clean(&output);
+            report.fingerprint = Some(fingerprint(&output));
+            report.line = failing_line(&output);
         }
         let tree = is_last.then(|| self.content_id()).flatten();
         self.rec.record(Event::Checked {

@@ -3,7 +3,6 @@
 use super::clock::millis;
 use super::{Runner, RunnerError};
 use crate::engine::Event;
-use crate::engine::event::Request;
 use crate::engine::format::duration;
 use crate::store::children::loop_names;
 use crate::store::{InboxMessage, LoopDir, StateDir, cache, inbox, lock_holder};
@@ -102,12 +101,7 @@ impl Runner<'_> {
                 continue;
             }
             // Ignore errors: the child may have been removed in the meantime.
-            let _ = inbox::append(
-                dir,
-                &InboxMessage::Asked {
-                    request: Request::StopNow,
-                },
-            );
+            let _ = inbox::append(dir, &InboxMessage::ParentEnded);
             children.stopped.push(dir.name().to_owned());
             let grace_ms = cache::read(dir).map_or(0, |view| {
                 let grace = view.state.plan.grace;

@@ -97,6 +97,11 @@ impl Alarms {
             .min()
     }
 
+    /// Returns whether the engine's alarm on the loop's clock is due.
+    pub(super) fn is_due(&self) -> bool {
+        self.wake_at.is_some_and(|at| at <= Instant::now())
+    }
+
     /// Removes the engine's alarms that are due, and returns their number.
     pub(super) fn take_due(&mut self) -> usize {
         let clock = self.wake_at.take_if(|at| *at <= Instant::now()).is_some();

@@ -4,7 +4,7 @@
 use super::owner::{KillScope, ProcessOwner};
 use super::process_spec::{JobLimits, ProcessSpec};
 use crate::agent::function::{AgentFunction, CallRequest, FunctionCall, Waker};
-use crate::agent::pipeline::Progress;
+use crate::agent::pipeline::{OutputPipeline, Progress, QUIET};
 use crate::agent::redact::{Redactor, StreamRedactor};
 use crate::engine::{Act, ProcessExit, signals};
 use crate::process::output_log::OutputLog;
@@ -223,7 +223,7 @@ impl Job {
     pub(super) fn silent_for(&self) -> Duration {
         self.terminal
             .as_ref()
-            .map_or(self.active_at, Emulator::changed_at)
+            .map_or(self.active_at, Emulator::active_at)
             .elapsed()
     }
 
@@ -393,6 +393,14 @@ impl Job {
             screen,
         ];
         all.into_iter().flatten().min()
+    }
+
+    /// Returns when the runner must look at the job and at `pipeline`, which reads its output, at
+    /// the latest.
+    pub(super) fn next_wake(&self, pipeline: Option<&OutputPipeline>) -> Option<Instant> {
+        let is_open = pipeline.is_some_and(OutputPipeline::awaits_line_end);
+        let quiet = is_open.then(|| self.active_at + QUIET);
+        [self.next_tick(), quiet].into_iter().flatten().min()
     }
 
     /// Applies progress that the job's output stream reported.

@@ -2,14 +2,19 @@
 
 use super::recorder::Recorder;
 use super::task_files::FaultResult;
+use crate::engine::display::code_span;
 use crate::engine::event::Fault;
 use crate::engine::excerpt::Excerpt;
+use crate::engine::plain_text::plain;
 use crate::engine::plan::{ContextLevel, Scm};
 use crate::engine::prompt::{PromptInputs, render};
+use crate::engine::signals::defang;
 use crate::git::DiffBase;
 use crate::os::regular_file;
 use crate::store::LoopDir;
 use crate::store::dir::{create_dir, create_file};
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
@@ -19,6 +24,10 @@ const PROMPT_FILE_MAX: u64 = 16 << 20;
 /// The minimum number of bytes to read from the end of an output. Progress bars print many
 /// characters that are then overwritten.
 const OUTPUT_READ_MIN: u64 = 64 << 10;
+/// Maximum size of the list of an iteration's changes, in bytes.
+const CHANGES_MAX: u64 = 4 << 20;
+/// Number of files that the history names for one iteration.
+const FILES_SHOWN: usize = 5;
 const NOT_IN_GIT: &str = "There is no diff: the workspace is not in a git repository.";
 
 /// The loop's newest prompt, and the data for building the next one.
@@ -29,6 +38,16 @@ pub(super) struct Prompts {
     kept_in: u32,
     bytes: Vec<u8>,
     prepared: Option<PreparedPrompt>,
+}
+
+/// A hash of each file's changes since the loop began.
+type FileHashes = BTreeMap<String, u64>;
+
+/// The files that an iteration changed, and the hashes to compare the next iteration with.
+#[derive(Serialize, Deserialize)]
+struct IterationChanges {
+    changed: Vec<String>,
+    hashes: FileHashes,
 }
 
 /// A prompt that is ready for an iteration.
@@ -90,7 +109,10 @@ impl Prompts {
         };
         if plan.context.level == ContextLevel::Full && !state.is_in_session() {
             match self.diff(rec) {
-                Ok(diff) => inputs.diff = diff,
+                Ok((diff, hashes)) => {
+                    inputs.diff = diff;
+                    inputs.files = changed_files(rec, hashes);
+                }
                 Err(why) => inputs.diff_missing = why,
             }
         }
@@ -157,7 +179,7 @@ impl Prompts {
         }
     }
 
-    fn diff(&self, rec: &Recorder<'_>) -> Result<Excerpt, String> {
+    fn diff(&self, rec: &Recorder<'_>) -> Result<(Excerpt, FileHashes), String> {
         let base = self.base.as_ref().map_err(Clone::clone)?;
         let chars = rec.state.plan.context.diff_chars;
         let diff = base.diff(&rec.dir.git_scratch(), chars)?;
@@ -167,14 +189,63 @@ impl Prompts {
             "later"
         };
         let mut excerpt = Excerpt::new(&diff.text, diff.dropped_chars, cut);
+        if !diff.files.is_empty() {
+            let files = defang(&plain(&diff.files.join(", ")));
+            excerpt.cut = format!("{} Changed files: {files}.", excerpt.cut);
+        }
         match diff.note {
             Some(note) if excerpt.text.is_empty() => return Err(note),
             Some(note) if excerpt.cut.is_empty() => excerpt.cut = note,
             Some(note) => excerpt.cut = format!("{} {note}", excerpt.cut),
             None => {}
         }
-        Ok(excerpt)
+        Ok((excerpt, diff.hashes))
     }
+}
+
+/// Saves which files the newest iteration changed, and returns the files that each of the last
+/// iterations changed. An iteration changed a file if the file's part of the diff differs from the
+/// one after the previous iteration.
+fn changed_files(rec: &Recorder<'_>, hashes: FileHashes) -> BTreeMap<u32, Vec<String>> {
+    let path = |iteration| rec.dir.iteration_dir(iteration).join("changes.json");
+    let read = |iteration| -> Option<IterationChanges> {
+        let (bytes, _) = regular_file::read(&path(iteration), CHANGES_MAX, false).ok()?;
+        serde_json::from_slice(&bytes).ok()
+    };
+    let newest = rec.state.iteration;
+    let before = match newest {
+        0 => return BTreeMap::new(),
+        1 => Some(FileHashes::new()),
+        _ => read(newest - 1).map(|before| before.hashes),
+    };
+    if let Some(before) = before {
+        let names = before.keys().chain(hashes.keys()).collect::<BTreeSet<_>>();
+        let changed = names
+            .into_iter()
+            .filter(|name| before.get(*name) != hashes.get(*name));
+        let changed = changed.cloned().collect();
+        let changes = IterationChanges { changed, hashes };
+        let text = serde_json::to_string(&changes).unwrap_or_default();
+        // Ignore errors: the history then lacks the files.
+        let _ = create_file(&path(newest)).and_then(|mut file| file.write_all(text.as_bytes()));
+    }
+    let recent = rec.state.recent.iter().map(|iteration| iteration.number);
+    recent
+        .filter_map(|number| Some((number, file_names(&read(number)?.changed))))
+        .collect()
+}
+
+/// Returns the first names as code spans.
+fn file_names(changed: &[String]) -> Vec<String> {
+    let mut names: Vec<String> = changed
+        .iter()
+        .take(FILES_SHOWN)
+        .map(|name| code_span(name))
+        .collect();
+    if changed.len() > FILES_SHOWN {
+        names.push(format!("{} more", changed.len() - FILES_SHOWN));
+    }
+    names
 }
 
 fn prompt_path(dir: &LoopDir, iteration: u32) -> PathBuf {

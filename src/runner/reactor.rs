@@ -373,7 +373,7 @@ impl Reactor {
         let job = self.job.as_ref().map(|(_, job)| job);
         let next = [
             until,
-            job.and_then(Job::next_tick),
+            job.and_then(|job| job.next_wake(self.pipeline.as_ref())),
             Some(self.schedule.at()),
         ];
         let next = next.into_iter().flatten().min();
@@ -434,11 +434,12 @@ impl Reactor {
         }
         // Read after checking the processes, to get everything that was printed before the exit.
         job.read(&mut self.buffer, &mut read);
+        let silent_for = job.silent_for();
         if let Some(pipeline) = &mut self.pipeline {
             if let Some(progress) = pipeline.take_progress() {
                 job.note_progress(progress);
             }
-            if pipeline.take_pattern() {
+            if pipeline.take_pattern(silent_for) {
                 inputs.push(Input::DonePattern(key));
             }
         }

@@ -40,6 +40,10 @@ impl Runner<'_> {
                     self.rec.sync()?;
                     return Ok(Flow::Leave);
                 }
+                // The time limit has been reached: record that before anything starts.
+                Effect::Check { .. } | Effect::ScmTask { .. } if self.alarms.is_due() => {
+                    return Ok(Flow::Poll);
+                }
                 Effect::Run { iteration } => return self.run_iteration(iteration),
                 Effect::Check { iteration, check } => return self.start_check(iteration, check),
                 Effect::ScmTask { iteration, task } => return self.start_scm_task(iteration, task),

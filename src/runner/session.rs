@@ -8,9 +8,9 @@ use super::reconcile::Flow;
 use super::{Runner, RunnerError, RunnerExit};
 use crate::agent::pipeline::{OutputPipeline, OutputTail};
 use crate::client::transcript::TranscriptUsage;
-use crate::engine::event::{AgentReport, Fault, ProcessExit, Request, RequestSource};
+use crate::engine::event::{AgentReport, Fault, Marker, ProcessExit, Request, RequestSource};
 use crate::engine::plain_text::clean;
-use crate::engine::{Act, Event, LimitChange, Phase, State};
+use crate::engine::{Act, Event, LimitChange, Phase, State, signals};
 use crate::process::orphans;
 use crate::store::dir::create_file;
 use std::io::Write;
@@ -149,8 +149,9 @@ impl Runner<'_> {
         }
         pipeline.feed_act(Act::Finished(text.into()), &mut |_| {});
         let output = pipeline.finish(OutputTail::default(), &mut |_| {});
-        let mut signals = output.signals;
-        signals.blocked = signals.blocked.or(found.blocked);
+        let mut said = output.signals;
+        let blocked = found.texts.get(&Marker::Blocked).cloned();
+        said.blocked = said.blocked.or(blocked);
         let session = state.plan.session.as_ref();
         let spent = match &usage {
             Some(usage) if usage.messages.is_empty() => Some(0.0),
@@ -163,14 +164,17 @@ impl Runner<'_> {
         let report = AgentReport {
             exit: ProcessExit::from_code(0),
             ms: self.turn_ms(),
-            signals,
+            signals: said,
             markers: found.markers,
+            marker_texts: found.texts,
             cost_usd,
             tokens: output.tally.tokens(),
             transcript_bytes: usage.map(|usage| usage.end),
             steps,
             bytes: text.len() as u64,
             finished: true,
+            // The session remembers everything else that the agent wrote.
+            note: signals::read_note(&clean(text)),
             session: session.map(|session| session.id.clone()),
             ..AgentReport::default()
         };

@@ -58,7 +58,7 @@ impl Runner<'_> {
             found.cost_usd.is_some() || found.markers.iter().any(|marker| *marker != Marker::File);
         for marker in found.markers {
             if !self.rec.state.claims.markers.contains(&marker) {
-                let text = found.blocked.clone().filter(|_| marker == Marker::Blocked);
+                let text = found.texts.get(&marker).cloned();
                 self.rec
                     .record_notice(iteration, Notice::Marker(marker), text)?;
             }

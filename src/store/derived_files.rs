@@ -2,7 +2,7 @@
 
 use super::dir::append_file;
 use super::{JournalLine, LoopDir, rfc3339};
-use crate::engine::display::one_line;
+use crate::engine::display::{code_span, one_line};
 use crate::engine::event::CheckReport;
 use crate::engine::failure::FailureKind;
 use crate::engine::format::{dollars, duration};
@@ -64,9 +64,9 @@ fn append_log_line(log: &mut File, line: &JournalLine, state: &State) -> io::Res
             } else {
                 "END"
             };
-            let reason = last.and_then(|last| last.reason);
+            let reason = last.and_then(|last| Some((last.reason?.kind, last.end)));
             let reason = reason
-                .map(|reason| format!(" reason={}", reason.kind.as_str()))
+                .map(|(kind, why)| format!(" reason={} why={}", kind.as_str(), why.as_str()))
                 .unwrap_or_default();
             let exit = match (report.exit.code, report.exit.signal) {
                 (Some(code), _) => code.to_string(),
@@ -89,11 +89,13 @@ fn append_log_line(log: &mut File, line: &JournalLine, state: &State) -> io::Res
         Event::Finished {
             outcome,
             iterations,
+            success,
             ..
         } => {
             format!(
-                "[{}] loop complete after {iterations} iterations: {}",
+                "[{}] loop {} after {iterations} iterations: {}",
                 outcome.kind.to_uppercase(),
+                if *success { "complete" } else { "ended" },
                 one_line(&outcome.detail)
             )
         }
@@ -196,7 +198,14 @@ fn progress_text(state: &State) -> String {
                     duration(report.ms)
                 ),
             };
-            let _ = writeln!(text, "- Check `{}`: {verdict}", check.command);
+            let why = report.as_ref().and_then(|report| report.line.as_deref());
+            let why = why.map(|line| format!(": {}", code_span(line)));
+            let command = code_span(&check.command);
+            let _ = writeln!(
+                text,
+                "- Check {command}: {verdict}{}",
+                why.unwrap_or_default()
+            );
         }
         for (task, report) in iteration.tasks.iter().enumerate() {
             let _ = writeln!(

@@ -23,6 +23,8 @@ pub enum InboxMessage {
         #[serde(rename = "wish")]
         request: Request,
     },
+    /// The parent loop has ended and no longer waits: stop now.
+    ParentEnded,
     /// A message for the next prompt, such as the answer to a blocked agent.
     Answered {
         /// The text for the next prompt.

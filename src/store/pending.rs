@@ -1,7 +1,7 @@
 //! Applies unread inbox messages to a loop's view, as the runner will do.
 
 use super::{InboxMessage, LoopDir, LoopView, Result, cache, inbox};
-use crate::engine::event::RequestSource;
+use crate::engine::event::{Request, RequestSource};
 use crate::engine::plain_text::plain_lines;
 use crate::engine::{Event, Now};
 
@@ -32,6 +32,11 @@ pub(crate) fn event_from_message(message: InboxMessage, offset: u64) -> Option<E
         InboxMessage::Asked { request } => Some(Event::Asked {
             request,
             by: RequestSource::Inbox,
+            inbox,
+        }),
+        InboxMessage::ParentEnded => Some(Event::Asked {
+            request: Request::StopNow,
+            by: RequestSource::Parent,
             inbox,
         }),
         InboxMessage::Answered { text } => Some(Event::Answered {

@@ -45,8 +45,8 @@ impl IterationSpend {
             .limits
             .cost_usd
             .map(|max| format!(" of {}", dollars(max)));
-        let cost =
-            (spent > 0.0 || max.is_some()).then(|| dollars(spent) + &max.unwrap_or_default());
+        let is_known = spent > 0.0 || (max.is_some() && state.reported_cost().is_some());
+        let cost = is_known.then(|| dollars(spent) + &max.unwrap_or_default());
         let used = state.tokens.total() + self.0.tokens().unwrap_or_default().total();
         let max = plan
             .limits

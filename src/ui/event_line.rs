@@ -31,8 +31,9 @@ pub(super) fn lines(event: &Event, state: &State) -> Vec<(String, TextStyle)> {
         }
         Event::Ended { report, .. } => {
             let mut all = Vec::new();
-            if report.orphans > 0 {
-                let processes = process_count(report.orphans as usize);
+            let killed = (report.orphans as usize).saturating_sub(report.survivors.len());
+            if killed > 0 {
+                let processes = process_count(killed);
                 all.push((
                     format!("killed {processes} left behind by the agent"),
                     TextStyle::Yellow,
@@ -419,8 +420,12 @@ fn finished(outcome: &Outcome, state: &State) -> Vec<(String, TextStyle)> {
             let why = outcome_text::missing(state)
                 .map(|why| format!(": {why}"))
                 .unwrap_or_default();
+            let reached = outcome.summary().detail;
             vec![
-                (complete, TextStyle::Red),
+                (
+                    format!("loop ended after {count}: {reached}"),
+                    TextStyle::Red,
+                ),
                 (format!("the work is not proven{why}"), TextStyle::Red),
             ]
         }

@@ -242,9 +242,10 @@ pub(crate) fn ended(header: &JournalHeader, state: &State) -> String {
             format!("⚠️ ralph: the loop ended: {}", one_line(detail))
         }
         Phase::Ended(outcome) => {
+            let summary = state.outcome_summary();
             format!(
                 "🛑 ralph: the loop ended: {}{}",
-                one_line(&outcome.summary().detail),
+                one_line(&summary.unwrap_or_else(|| outcome.summary()).detail),
                 how_to_continue()
             )
         }

@@ -387,13 +387,13 @@ fn every_failed_iteration_has_a_reason_for_scripts() {
         .iter()
         .map(|one| &one["reason"])
         .collect();
-    let expected =
-        serde_json::json!([{"kind": "crashed"}, {"kind": "killed", "why": "timed_out"}, null]);
+    let expected = serde_json::json!([{"kind": "crashed", "why": "exited"}, {"kind": "killed", "why": "timed_out"}, null]);
     assert_eq!(serde_json::json!(reasons), expected);
     assert!(status["last_reason"].is_null(), "{status}");
     let log = test.read_loop("a", "iterations.log");
     assert!(
-        log.contains("reason=crashed\n") && log.contains("reason=killed\n"),
+        log.contains("reason=crashed why=exited\n")
+            && log.contains("reason=killed why=timed_out\n"),
         "{log}"
     );
 }

@@ -206,6 +206,8 @@ fn an_agent_s_message_can_ask_not_to_be_restarted() {
         (&status["status"], &status["outcome"]["why"]),
         (&"waiting".into(), &"bus".into())
     );
+    let why = "the agent asked to wait: message on the bus; the agent says: waiting for the review";
+    assert_eq!(status["outcome"]["detail"], why);
     assert_eq!(test.events("a", "noticed")[0]["notice"]["marker"], "bus");
     assert_eq!(
         texts(&messages(&test, &[])).first(),

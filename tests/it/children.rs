@@ -159,7 +159,7 @@ fn a_child_that_takes_too_long_is_stopped_and_listed_and_the_outcome_stays_done(
     let child = test.status("b");
     assert_eq!(
         (&child["status"], &child["outcome"]["why"]),
-        (&"stopped".into(), &"ralph stop".into())
+        (&"stopped".into(), &"its parent loop".into())
     );
     assert_eq!(test.survivors(), [0; 0]);
 }
@@ -203,6 +203,22 @@ fn a_child_s_work_can_complete_a_parent_that_is_at_its_limit() {
     });
     test.write("child-may-go", "");
     live.end().exits(0).says("done: every check is green");
+}
+
+#[test]
+fn a_claim_over_a_red_check_waits_for_the_child_before_another_iteration() {
+    let agent = format!("{}\n sh {RALPH} done", spawns("b", ""));
+    let test = parent_and_child(&agent);
+    let live = run(&test, &["-m", "3", "--check", "test -e made-by-child"]);
+    until_child_works(&test);
+    until("the wait", || {
+        test.ralph(&["status", "a"])
+            .out
+            .contains("waiting for child loops")
+    });
+    test.write("child-may-go", "");
+    live.end().exits(0).says("child loops ended: b");
+    assert_eq!(test.events("a", "started").len(), 1, "one iteration");
 }
 
 #[test]

@@ -118,7 +118,7 @@ fn the_console_lines_of_a_loop_that_reaches_its_iteration_limit() {
 [ralph] a: iteration 1 failed (exit: 4), retrying in TIME (attempt 1/5)
 [ralph] a: starting iteration 2/2
 [ralph] a: iteration 2 failed (exit: 4)
-[ralph] a: loop complete after 2 iterations
+[ralph] a: loop ended after 2 iterations: iteration limit reached
 [ralph] a: the work is not proven: the agent did not promise COMPLETE
 ✘ failed: iteration limit reached
   took     2 iterations, TIME, cost unknown
@@ -1185,7 +1185,7 @@ fn no_escape_sequence_of_an_agent_reaches_the_terminal() {
     // No line of the agent starts with ralph's prefix.
     let complete: Vec<&str> = shown
         .lines()
-        .filter(|line| line.contains("a: loop complete"))
+        .filter(|line| line.contains("a: loop "))
         .collect();
     assert_eq!(
         complete
@@ -1195,9 +1195,12 @@ fn no_escape_sequence_of_an_agent_reaches_the_terminal() {
         1,
         "{shown}"
     );
-    assert!(complete.iter().all(
-        |line| line.starts_with("[ralph] a: loop complete after 1") || line.starts_with("  │ ")
-    ));
+    assert!(
+        complete
+            .iter()
+            .all(|line| line.starts_with("[ralph] a: loop ended after 1")
+                || line.starts_with("  │ "))
+    );
     assert!(
         shown.contains("  │ [ralph] a: no newline at the end\n[ralph] a: "),
         "{shown}"

@@ -39,15 +39,14 @@ fn the_starter_prompt_is_plain_and_covers_what_a_loop_needs() {
         text.lines().count() < 15 && !text.contains('#'),
         "short, and without headings"
     );
-    for word in [
-        "Read",
-        "Pick the one",
-        "read it to see",
-        "tests",
-        "plan",
-        "Commit",
-    ] {
+    for word in ["Read", "Pick the one", "read it to see", "tests", "plan"] {
         assert!(text.contains(word), "{word}");
+    }
+    for word in ["ommit", "Run "] {
+        assert!(
+            !text.contains(word),
+            "--approve edits does not allow: {word}"
+        );
     }
     assert!(
         !text.contains("<promise>"),

@@ -54,7 +54,7 @@ fn the_iteration_limit_ends_a_loop() {
     let test = Test::new().script("iteration *\n say hello\n");
     run(&test, &["-m", "2"])
         .exits(1)
-        .says("[ralph] a: loop complete after 2 iterations")
+        .says("[ralph] a: loop ended after 2 iterations: iteration limit reached")
         .says("the work is not proven");
     assert_ended(&test, "max_iterations", 2);
     assert_eq!(test.status("a")["outcome"]["why"], "iterations");
@@ -166,6 +166,37 @@ fn the_time_limit_kills_the_running_iteration() {
     assert_ended(&test, "timeout", 1);
     let active = test.status("a")["active_s"].as_f64().unwrap();
     assert!((0.3..5.0).contains(&active), "{active}");
+}
+
+#[test]
+fn the_time_limit_stops_preflight_checks_and_scm_tasks() {
+    let fits = |test: &Test, done: Done, iterations: usize| {
+        done.exits(1).says("time limit reached");
+        assert_ended(test, "timeout", iterations);
+        let active = test.status("a")["active_s"].as_f64().unwrap();
+        assert!((0.3..20.0).contains(&active), "{active}");
+    };
+    let test = Test::new().script("iteration *\n say over\n");
+    let done = run(&test, &["--max-time", "300ms", "--check", "sleep 60"]);
+    fits(&test, done, 0);
+    let later = ["--max-time", "1s", "--check", "test ! -e x || sleep 60"];
+    let test = Test::new().script("iteration *\n sh touch x\n");
+    let done = run(&test, &[&later[..], &["--promise", "X"]].concat());
+    fits(&test, done, 1);
+    let test = Test::git().script("iteration *\n sh touch x\n");
+    test.sh(
+        "printf '#!/bin/sh\\nsleep 60\\n' > .git/hooks/pre-commit; chmod +x .git/hooks/pre-commit",
+    );
+    let commits = [
+        "--max-time",
+        "2s",
+        "--check",
+        "test -e x",
+        "--scm",
+        "commit",
+    ];
+    let done = run(&test, &commits);
+    fits(&test, done, 1);
 }
 
 #[test]

@@ -19,6 +19,7 @@ mod done_rule;
 mod end_to_end;
 mod fallback;
 mod golden;
+mod handover;
 mod hints;
 mod hostile;
 mod house;

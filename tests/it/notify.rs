@@ -107,6 +107,32 @@ fn notify_runs_for_a_pause_and_for_every_kind_of_ending() {
 }
 
 #[test]
+fn what_a_marker_says_is_part_of_the_outcome_everywhere() {
+    for (marker, code, detail) in [
+        (
+            "WAIT_WITHOUT_RESTART",
+            3,
+            "the agent asked to wait: WAIT marker; the agent says: need webhook",
+        ),
+        (
+            "DONE",
+            0,
+            "the agent claimed it; there are no checks; the agent says: need webhook",
+        ),
+    ] {
+        let script = format!("iteration 1\n  sh echo need webhook > $TASK_FOLDER/{marker}\n");
+        let test = Test::new().script(&script);
+        let done = test.ralph(&run("cat >told.json", &[])).exits(code);
+        assert!(done.out.contains(detail), "{}", done.out);
+        assert_eq!(told(&test)["outcome"]["detail"], detail);
+        assert_eq!(test.status("a")["outcome"]["detail"], detail);
+        assert_eq!(test.events("a", "finished")[0]["outcome"]["detail"], detail);
+        test.ralph(&["status", "a"]).exits(0).says(detail);
+        test.ralph(&["bus", "tail"]).exits(0).says(detail);
+    }
+}
+
+#[test]
 fn a_failing_notify_command_is_only_a_warning() {
     let test = Test::new().script("iteration 1\n  promise COMPLETE\n");
     let done = test.ralph(&run("echo why >&2; exit 7", &[])).exits(0);

@@ -396,7 +396,11 @@ fn a_red_check_s_output_goes_where_on_fail_says() {
     assert!(at(&appended, "\nTHE OUTPUT\n") < at(&appended, "## This loop"));
     let prepended = prompt_of("prepend");
     assert!(at(&prepended, "\nTHE OUTPUT\n") < at(&prepended, "THE TASK"));
-    let replaced = prompt_of("replace");
+    let first = prompt_of("replace");
+    has(&first, &["THE TASK", "\nTHE OUTPUT\n"]);
+    let check = ["--check", "echo THE OUTPUT; false", "--on-fail", "replace"];
+    run(&test, &[&["THE TASK", "-m", "2"], &check[..]].concat()).exits(1);
+    let replaced = test.prompt("a", 2);
     lacks(&replaced, &["THE TASK"]);
     // The replacement replaces only the task, not the rules.
     has(
@@ -600,6 +604,16 @@ fn a_promise_after_an_echoed_prompt_counts() {
             .exits(0)
             .says("loop complete after 2 iterations");
     }
+}
+
+#[test]
+fn a_done_pattern_matches_an_unterminated_line_once_the_agent_is_quiet() {
+    let test = Test::new();
+    let agent = "printf 'work is finished'; sleep 600";
+    let args = ["run", "t", "--name", "a", "--done-pattern", "finished$"];
+    test.ralph(&[&args[..], &["--", "sh", "-c", agent]].concat())
+        .exits(0)
+        .says("done pattern matched, stopping loop");
 }
 
 #[test]

@@ -971,3 +971,27 @@ fn the_documentation_s_examples_are_settings() {
     }
     assert_eq!(seen, 3);
 }
+
+#[test]
+fn flags_outweigh_the_settings_of_one_check() {
+    let check =
+        r#"{"checks": [{"command": "sleep 60", "timeout": "1h", "failAction": "REPLACE"}]}"#;
+    let test = Test::new().file(".ralph/settings.json", check);
+    let flags = ["--check-timeout", "200ms", "--on-fail", "prepend"];
+    let done = test.ralph(&[&["run", "x", "-m", "1"], &flags[..], &["--", "true"]].concat());
+    done.exits(1)
+        .says("red (timeout after 2")
+        .says("; --check-timeout sets the limit) (prepend)");
+}
+
+#[test]
+fn an_empty_agent_command_is_an_error() {
+    for command in ["\"\"", "[]", "[\"\"]"] {
+        let settings = format!(r#"{{"agent": {{"command": {command}}}}}"#);
+        let test = Test::new().file(".ralph/settings.json", &settings);
+        test.ralph(&["run", "x"])
+            .exits(2)
+            .complains(".ralph/settings.json: agent: command is empty")
+            .complains("the first installed agent");
+    }
+}

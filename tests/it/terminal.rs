@@ -275,6 +275,18 @@ while :; do printf '\033[?25l\033[1;1H'; sleep 0.1; printf '\033[31m\033[?25h\03
 }
 
 #[test]
+fn a_clock_above_the_last_20_lines_is_not_activity() {
+    let agent = r"#!/bin/sh
+echo ready; read x
+i=0; while test $i -lt 39; do i=$((i+1)); printf '\033[%d;1Hrow' $i; done
+while :; do i=$((i+1)); printf '\033[1;1H%d' $i; sleep 0.1; done
+";
+    let test = on_terminal(agent);
+    run(&test, &["--prompt", "go", "--inactivity-timeout", "1s"])
+        .says("iteration 1 stopped: it was silent for too long");
+}
+
+#[test]
 fn a_screen_whose_text_changes_is_not_inactive() {
     let agent = r"#!/bin/sh
 echo ready; read x

@@ -335,10 +335,25 @@ fn limits_are_non_negative_numbers() {
 }
 
 #[test]
+fn a_promise_is_given_without_its_tag() {
+    let test = Test::new();
+    for promise in ["<promise>ALL OK</promise>", "<Response>ALL OK</response>"] {
+        refused(
+            &test,
+            &["run", "a", "--promise", promise, "--", "true"],
+            "contains the tag itself",
+            "--promise \"ALL OK\"",
+        );
+    }
+}
+
+#[test]
 fn a_done_pattern_is_a_regular_expression_without_look_around() {
     let test = Test::new();
     for (pattern, why, hint) in [
         ("(", "unclosed group", "backslash"),
+        ("", "matches an empty line", "only when the task is done"),
+        ("x*", "matches an empty line", "only when the task is done"),
         ("[z-a]", "--done-pattern", "backslash"),
         ("*", "--done-pattern", "backslash"),
         ("(?=a)b", "look-around", "describe what matches instead"),

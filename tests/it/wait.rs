@@ -55,7 +55,7 @@ fn every_ending_has_its_exit_code_and_its_line() {
             "say x",
             &["-m", "1", "--no-promise"],
             0,
-            "a: done (ran to its iteration limit, checks green)\n",
+            "a: done (ran to its iteration limit)\n",
         ),
         ("blocked Which port?", &[], 3, "a: blocked (Which port?)\n"),
         (

@@ -11,10 +11,9 @@ use std::io;
 use std::path::Path;
 
 /// The tools that ralph uses: program, version flag, package and purpose.
-const TOOLS: [(&str, &str, &str, &str); 3] = [
+const TOOLS: [(&str, &str, &str, &str); 2] = [
     ("git", "--version", "git", "diffs, commits and worktrees"),
     ("tmux", "-V", "tmux", "background loops"),
-    ("bwrap", "--version", "bubblewrap", "sandboxed agents"),
 ];
 
 /// Package managers and their install commands. The first that is installed is suggested.
@@ -39,10 +38,7 @@ pub(super) fn inspect(
     let (not_run, presets): (Vec<_>, Vec<_>) = presets
         .into_iter()
         .partition(|(name, _)| project_agents.contains(name));
-    let tools = TOOLS
-        .iter()
-        .filter(|(name, ..)| *name != "bwrap" || cfg!(target_os = "linux"));
-    let tools: Vec<_> = tools.collect();
+    let tools: Vec<_> = TOOLS.iter().collect();
     let mut commands: Vec<Vec<String>> = Vec::new();
     commands.extend(presets.iter().map(|(_, preset)| {
         preset

@@ -150,6 +150,13 @@ fn find_agent(
         }
         return Ok(agent);
     }
+    let is_command_given = stack.layer_index(&["agent", "command"]) > 0;
+    if is_command_given && selected.command.first().is_none_or(String::is_empty) {
+        return config_error(
+            format!("{}: command is empty", stack.display_name("agent")),
+            "give the agent's command, or remove the key to use the first installed agent",
+        );
+    }
     if selected.name.is_some() && !selected.command.is_empty() {
         return config_error(
             format!(

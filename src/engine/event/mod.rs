@@ -136,7 +136,7 @@ pub enum Event {
         iteration: u32,
         /// The observation that the runner made.
         notice: Notice,
-        /// The content of a BLOCKED marker; `None` for any other notice.
+        /// What is written in the marker or the bus message; `None` if nothing is.
         #[serde(default, skip_serializing_if = "Option::is_none", rename = "words")]
         text: Option<String>,
     },
@@ -226,6 +226,7 @@ impl Event {
             | Self::Committed { .. }
             | Self::TurnFailed { .. }
             | Self::Faulted { .. } => true,
+            Self::Checked { report, .. } => report.line.is_some(),
             Self::Noticed { text, .. } => text.is_some(),
             _ => false,
         }

@@ -4,6 +4,7 @@ use super::{Marker, is_false, is_zero};
 use crate::engine::failure::AgentFailure;
 use crate::engine::usage::Tokens;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 
 /// The exit status of a process. Both fields are `None` if the process could not be started or its
 /// status is unknown.
@@ -46,6 +47,9 @@ pub struct CheckReport {
     /// Identifies the failures in its output, without numbers and durations; `None` if it is green.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fingerprint: Option<String>,
+    /// The line of its output that says why it is red; `None` if it is green or printed nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub line: Option<String>,
 }
 
 impl CheckReport {
@@ -69,6 +73,9 @@ pub struct AgentReport {
     /// Markers that the agent left in the task directory.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub markers: Vec<Marker>,
+    /// What is written in these markers, for those that are not empty.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub marker_texts: BTreeMap<Marker, String>,
     /// Dollars spent, as the agent reports them; `None` if unknown.
     #[serde(default)]
     pub cost_usd: Option<f64>,
@@ -94,6 +101,10 @@ pub struct AgentReport {
     /// Whether the agent's event stream reported the end of the whole run.
     #[serde(default, skip_serializing_if = "is_false", rename = "over")]
     pub run_ended: bool,
+    /// What it leaves to the next iteration: a `<note>`, or else the end of its final message; `None`
+    /// if it wrote nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
     /// The ID of the agent's session; `None` if unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session: Option<String>,

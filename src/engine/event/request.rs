@@ -50,6 +50,8 @@ pub enum RequestSource {
     /// The loop file in the workspace was deleted.
     #[serde(rename = "sheet")]
     LoopFile,
+    /// The parent loop, which ended.
+    Parent,
 }
 
 impl RequestSource {
@@ -67,6 +69,7 @@ impl RequestSource {
             Self::Host => "the host program",
             Self::Session => "cancel-ralph",
             Self::LoopFile => "the loop's file was deleted",
+            Self::Parent => "its parent loop",
         }
     }
 }

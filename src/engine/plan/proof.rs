@@ -1,6 +1,7 @@
 //! Defines the conditions for counting a task as done: checks, and signals with which the agent
 //! claims it.
 
+use crate::engine::display::{code_span, one_line, truncate_to_width};
 use crate::engine::event::Marker;
 use crate::engine::prompt::in_pieces;
 use crate::engine::signals::fold_whitespace;
@@ -211,6 +212,9 @@ impl From<Proof> for JournaledProof {
     }
 }
 
+/// Maximum width of a check's short name, in terminal columns.
+const LABEL_WIDTH: usize = 60;
+
 /// A command that proves the work by exiting with 0.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Check {
@@ -222,6 +226,13 @@ pub(crate) struct Check {
     pub(crate) timeout_ms: u64,
     /// The place of the check's output in the next prompt if the check is red.
     pub(crate) on_fail: OnFail,
+}
+
+impl Check {
+    /// Returns the command as a short code span.
+    pub(crate) fn label(&self) -> String {
+        code_span(&truncate_to_width(&one_line(&self.command), LABEL_WIDTH))
+    }
 }
 
 /// The place of a red check's output in the next prompt.

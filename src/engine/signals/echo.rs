@@ -58,6 +58,16 @@ impl EchoFilter {
         }
     }
 
+    fn starts_prompt(&self, line: Option<u64>) -> bool {
+        let positions = line.and_then(|line| self.positions.get(&line));
+        positions.is_some_and(|positions| positions.first() == Some(&0))
+    }
+
+    /// Returns whether the prompt contains this line.
+    pub(crate) fn is_prompt_line(&self, line: &str) -> bool {
+        line_hash(line).is_some_and(|line| self.positions.contains_key(&line))
+    }
+
     /// Returns whether the last match may still turn out to be an echo.
     pub(crate) fn is_undecided(&self) -> bool {
         self.pending
@@ -79,6 +89,12 @@ impl EchoFilter {
         while at < lines.len() {
             let (lines_taken, matched) = self.longest_run(&lines[at..]);
             if matched >= 2 || (matched == 1 && self.line_count == 1) {
+                // In an echo of a part of the prompt, code fences stay: the agent may repeat text
+                // that is also in the prompt, and a signal inside a fence must not appear outside.
+                if !self.starts_prompt(lines[at].1) {
+                    let echoed = lines[at..at + lines_taken].iter().map(|(line, _)| *line);
+                    kept.extend(echoed.filter(|line| is_fence(line)));
+                }
                 at += lines_taken;
             } else {
                 kept.push_str(lines[at].0);
@@ -109,6 +125,11 @@ impl EchoFilter {
         }
         best
     }
+}
+
+fn is_fence(line: &str) -> bool {
+    let line = line.trim_start_matches(|c: char| c.is_whitespace() || c == '>' || c == '|');
+    line.starts_with("```") || line.starts_with("~~~")
 }
 
 /// Returns the elements of `positions` that directly follow an element of `run`. Both lists are

@@ -20,11 +20,21 @@ const BLOCKED_MAX: usize = 2000;
 /// Maximum length of a commit message, in characters.
 const COMMIT_MAX: usize = 16_000;
 
+/// Maximum length of a note for the next iteration, in characters.
+const NOTE_MAX: usize = 2000;
+/// Maximum number of lines of such a note.
+const NOTE_LINES: usize = 40;
+
+/// Maximum length of the end of a message that has no note, in characters.
+const NOTE_END_MAX: usize = 600;
+/// Maximum number of lines of such an end.
+const NOTE_END_LINES: usize = 12;
+
 /// Only the last `TAIL_BYTES` bytes of a plain-text agent's output are searched for signals.
 pub(crate) const TAIL_BYTES: usize = 64 * 1024;
 
 static TAG: LazyLock<Regex> = LazyLock::new(|| {
-    Regex::new(r"(?i)<(?P<slash>/?)(?P<name>promise|response|blocked|commit)>")
+    Regex::new(r"(?i)<(?P<slash>/?)(?P<name>promise|response|blocked|commit|note)>")
         .expect("a constant pattern")
 });
 
@@ -57,6 +67,42 @@ pub(crate) fn read(text: &str, promises: &[String]) -> TextSignals {
         .map(|(_, content)| commit_lines(content))
         .filter(|message| message.contains(char::is_alphanumeric));
     signals
+}
+
+/// Returns the last `<note>` in an agent's final message, which has been cleaned; `None` if there is
+/// none. It counts where a promise would.
+pub(crate) fn read_note(text: &str) -> Option<String> {
+    let hidden = hidden_lines(text).ranges;
+    tagged(text, "note")
+        .filter(|(tag, _)| tag_position(text, tag.clone(), &hidden) == TagPosition::Alone)
+        .map(|(_, content)| content.trim())
+        .filter(|content| content.contains(char::is_alphanumeric))
+        .last()
+        .map(|content| {
+            let lines: Vec<&str> = content.lines().take(NOTE_LINES).collect();
+            lines.join("\n").chars().take(NOTE_MAX).collect()
+        })
+}
+
+/// Returns the end of a final message that has no note: its last lines. `None` for a blank message.
+pub(crate) fn end_of_message(text: &str) -> Option<String> {
+    let lines: Vec<&str> = text.trim().lines().rev().take(NOTE_END_LINES).collect();
+    let mut end = Vec::new();
+    let mut left = NOTE_END_MAX;
+    for line in lines {
+        let length = line.chars().count();
+        if length > left && !end.is_empty() {
+            break;
+        }
+        end.push(
+            line.chars()
+                .skip(length.saturating_sub(left))
+                .collect::<String>(),
+        );
+        left = left.saturating_sub(length);
+    }
+    end.reverse();
+    Some(end.join("\n").trim().to_owned()).filter(|end| !end.is_empty())
 }
 
 /// Reads the signals in a message whose beginning was cut off.

@@ -439,3 +439,14 @@ fn times_saturate_instead_of_overflowing() {
         .marker(Marker::Done);
     assert_eq!(marked.orders()[1], Effect::WakeAt(u64::MAX));
 }
+
+#[test]
+fn an_interrupted_iteration_took_as_long_as_it_ran() {
+    let mut work = TestLoop::new().open().start();
+    work.state.clock_ms += 4200;
+    let work = work.open();
+    assert_eq!(
+        (work.state.recent[0].end, work.state.recent[0].ms),
+        (IterationEnd::Interrupted, 4200)
+    );
+}

@@ -286,7 +286,7 @@ fn a_check_that_timed_out_is_red_even_if_it_exits_with_0() {
             exit: ProcessExit::from_code(0),
             timed_out: true,
             ms: 1,
-            fingerprint: None
+            ..CheckReport::default()
         }
         .is_green()
     );
@@ -298,7 +298,7 @@ fn a_check_that_timed_out_is_red_even_if_it_exits_with_0() {
             },
             timed_out: false,
             ms: 1,
-            fingerprint: None
+            ..CheckReport::default()
         }
         .is_green()
     );

@@ -3,6 +3,7 @@
 
 use super::kit::TestLoop;
 use crate::engine::event::{AgentReport, Event, Marker, Request, RequestSource, TextSignals};
+use crate::engine::plan::FIRST_RULES;
 use crate::engine::{Effect, Outcome};
 
 /// Returns a loop whose work is done and whose child loops are not drained yet.
@@ -103,6 +104,42 @@ fn checks_run_again_if_child_loops_were_running() {
             "the next agent may start child loops"
         );
     }
+}
+
+#[test]
+fn a_claim_over_a_red_check_waits_for_child_loops_before_another_iteration() {
+    let red = |work: TestLoop| {
+        work.feed_without_draining(Event::Checked {
+            iteration: 1,
+            check: 0,
+            report: super::kit::red(),
+            tree: None,
+        })
+    };
+    let new = || {
+        TestLoop::new()
+            .checks(1)
+            .promise("X")
+            .open()
+            .check("r")
+            .start()
+    };
+    let claimed = || red(new().say("<promise>X</promise>"));
+    assert!(claimed().is_draining());
+    assert_eq!(claimed().drained(&[], &[]).runs(), Some(2), "no child loop");
+    let again = claimed().drained(&["child"], &[]);
+    assert!(again.is_checking());
+    assert!(again.clone().check("g").is_done());
+    assert_eq!(
+        red(again).runs(),
+        Some(2),
+        "child loops are not drained twice"
+    );
+    assert!(ask(claimed(), Request::PauseNow).is_paused());
+    assert_eq!(red(new().exit(0)).runs(), Some(2), "no claim");
+    let mut old = new().say("<promise>X</promise>");
+    old.state.plan.rules = FIRST_RULES;
+    assert_eq!(red(old).runs(), Some(2), "older versions did not wait");
 }
 
 #[test]

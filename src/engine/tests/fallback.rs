@@ -399,7 +399,10 @@ fn every_bad_end_has_exactly_one_reason_and_a_good_one_has_none() {
         (
             "an exit code",
             running().exit(3),
-            Some(FailureKind::Crashed.into()),
+            Some(AgentFailure {
+                why: Some(IterationEnd::Exited),
+                ..FailureKind::Crashed.into()
+            }),
         ),
         (
             "timeout",

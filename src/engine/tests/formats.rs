@@ -49,7 +49,7 @@ fn every_outcome_has_a_status_an_exit_code_and_a_summary() {
             "max_iterations",
             "limit",
             "iterations",
-            "ran to its iteration limit, checks green",
+            "ran to its iteration limit",
         ),
         (
             limit(Limit::Iterations, false),
@@ -224,6 +224,7 @@ fn lines() -> Vec<(Event, &'static str)> {
             commit: Some("y".into()),
         },
         markers: vec![Marker::Done, Marker::File],
+        marker_texts: [(Marker::Done, "ok".into())].into(),
         cost_usd: Some(0.25),
         bytes: 7,
         steps: Some(4),
@@ -240,6 +241,7 @@ fn lines() -> Vec<(Event, &'static str)> {
         }),
         finished: true,
         run_ended: true,
+        note: Some("n".into()),
         session: Some("s".into()),
         transcript_bytes: Some(8),
         unparsed: 1,
@@ -385,7 +387,7 @@ fn lines() -> Vec<(Event, &'static str)> {
                 iteration: 3,
                 report,
             },
-            r#"{"event":"ended","iteration":3,"report":{"exit":{"signal":9},"ms":5,"said":{"promised":true,"promise_in_sentence":true,"matched":true,"blocked":"x","commit":"y"},"markers":["done","file"],"cost_usd":0.25,"tokens":{"input":1,"cache_read":2,"cache_write":3,"output":4},"steps":4,"bytes":7,"error":"no login","reason":{"kind":"usage-limit","until_ms":9},"finished":true,"over":true,"session":"s","transcript_bytes":8,"strange":1,"denied":2,"denial":"ls","denials":["ls","rm"],"leftovers":2,"survivors":[3]}}"#,
+            r#"{"event":"ended","iteration":3,"report":{"exit":{"signal":9},"ms":5,"said":{"promised":true,"promise_in_sentence":true,"matched":true,"blocked":"x","commit":"y"},"markers":["done","file"],"marker_texts":{"done":"ok"},"cost_usd":0.25,"tokens":{"input":1,"cache_read":2,"cache_write":3,"output":4},"steps":4,"bytes":7,"error":"no login","reason":{"kind":"usage-limit","until_ms":9},"finished":true,"over":true,"note":"n","session":"s","transcript_bytes":8,"strange":1,"denied":2,"denial":"ls","denials":["ls","rm"],"leftovers":2,"survivors":[3]}}"#,
         ),
         (
             Event::Faulted {

@@ -106,7 +106,7 @@ pub(super) fn green() -> CheckReport {
         exit: ProcessExit::from_code(0),
         timed_out: false,
         ms: 10,
-        fingerprint: None,
+        ..CheckReport::default()
     }
 }
 
@@ -115,7 +115,7 @@ pub(super) fn red() -> CheckReport {
         exit: ProcessExit::from_code(1),
         timed_out: false,
         ms: 10,
-        fingerprint: None,
+        ..CheckReport::default()
     }
 }
 
@@ -304,7 +304,7 @@ impl TestLoop {
     pub(super) fn check(mut self, colors: &str) -> Self {
         for color in colors.chars() {
             let orders = self.state.orders();
-            let [Effect::Check { iteration, check }] = orders[..] else {
+            let [.., Effect::Check { iteration, check }] = orders[..] else {
                 panic!("no check is ordered: {orders:?}")
             };
             let report = if color == 'g' { green() } else { red() };
@@ -323,7 +323,7 @@ impl TestLoop {
     pub(super) fn scm_tasks(mut self, ends: &str) -> Self {
         for end in ends.chars() {
             let orders = self.state.orders();
-            let [Effect::ScmTask { iteration, task }] = orders[..] else {
+            let [.., Effect::ScmTask { iteration, task }] = orders[..] else {
                 panic!("no task is ordered: {orders:?}")
             };
             let report = match end {

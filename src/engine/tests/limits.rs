@@ -94,6 +94,75 @@ fn the_time_limit_kills_the_running_iteration() {
 }
 
 #[test]
+fn the_time_limit_stops_preflight_checks_and_scm_tasks() {
+    let new = || {
+        TestLoop::new()
+            .checks(1)
+            .tasks(&["push"])
+            .with(|plan| plan.limits.time_ms = Some(1000))
+    };
+    let preflight = new().open();
+    let check = |iteration| Effect::Check {
+        iteration,
+        check: 0,
+    };
+    assert_eq!(preflight.orders(), [Effect::WakeAt(1000), check(0)]);
+    assert!(preflight.clone().after(999).is_checking());
+    assert_eq!(preflight.clone().after(1000).limit(), Limit::Time);
+
+    let checking = preflight.check("r").start().after(400).exit(0);
+    assert_eq!(checking.orders(), [Effect::WakeAt(1000), check(1)]);
+    assert_eq!(checking.clone().after(600).limit(), Limit::Time);
+
+    let pushing = checking.check("g");
+    let push = Effect::ScmTask {
+        iteration: 1,
+        task: 0,
+    };
+    assert_eq!(pushing.orders(), [Effect::WakeAt(1000), push]);
+    assert_eq!(pushing.after(600).limit(), Limit::Time);
+}
+
+#[test]
+fn after_the_time_limit_no_check_starts_but_the_worktree_is_committed() {
+    let new = || {
+        TestLoop::new()
+            .checks(1)
+            .worktree()
+            .with(|plan| plan.limits.time_ms = Some(1000))
+    };
+    let killed = new().open().check("r").start().after(1000).exit(143);
+    assert_eq!(killed.orders()[0], Effect::WakeAt(1000), "before any check");
+    let saving = killed.after(0);
+    assert!(matches!(saving.orders()[..], [Effect::ScmTask { .. }]));
+    assert_eq!(saving.scm_tasks("s").limit(), Limit::Time);
+}
+
+#[test]
+fn checks_that_run_again_after_child_loops_are_not_stopped_by_the_time_limit() {
+    let work = TestLoop::new()
+        .checks(1)
+        .with(|plan| plan.limits.time_ms = Some(1000))
+        .open()
+        .check("r")
+        .start()
+        .say("<promise>COMPLETE</promise>");
+    let green = Event::Checked {
+        iteration: 1,
+        check: 0,
+        report: super::kit::green(),
+        tree: None,
+    };
+    let mut work = work.feed_without_draining(green);
+    assert!(work.is_draining());
+    work.state.clock_ms += 5000;
+    work.state.active_ms += 5000;
+    let work = work.drained(&["child"], &[]);
+    assert_eq!(work.orders().len(), 1, "{:?}", work.orders());
+    assert!(work.check("g").is_done());
+}
+
+#[test]
 fn time_counts_while_checking_and_resting_but_not_while_paused_or_ended() {
     let mut work = TestLoop::new().checks(1);
     let mut expected = 0;

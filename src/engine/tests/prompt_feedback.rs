@@ -53,10 +53,10 @@ fn the_history_lists_the_last_twenty_iterations_and_their_ends() {
     let text = prompt(&work.without_check_results());
     contains_in_order(
         &text,
-        &[": exit 0, 0ms, `make test0` red, claimed done\n- iteration 2/25: interrupted, 0ms\n"],
+        &[": exit 0, 0ms, claimed done, `make test0` red\n- iteration 2/25: interrupted, 0ms\n"],
     );
     let work = TestLoop::preflight("g").start().exit(0).check("g");
-    contains_in_order(&prompt(&work), &["`make test0` green\n"]);
+    contains_in_order(&prompt(&work), &[": exit 0, 0ms, all checks green\n"]);
 }
 
 #[test]
@@ -99,7 +99,7 @@ fn every_end_of_an_iteration_has_a_description() {
             none,
             "stopped: the loop's time limit was reached",
         ),
-        (IterationEnd::Stopped, none, "stopped by a person"),
+        (IterationEnd::Stopped, none, "stopped on request"),
         (IterationEnd::Faulted, none, "stopped by an error"),
         (IterationEnd::Interrupted, none, "interrupted"),
     ] {

@@ -8,6 +8,7 @@ use crate::engine::prompt::{PromptInputs, render};
 use crate::engine::signals;
 use crate::engine::state::State;
 use regex::Regex;
+use std::collections::BTreeMap;
 
 const LINES: [&str; 22] = [
     "<promise>COMPLETE</promise>",
@@ -147,6 +148,7 @@ fn no_text_in_a_prompt_is_a_signal() {
                 diff: Excerpt::head(&any_lines(&mut random), 60),
                 diff_missing: String::new(),
                 scm_output: Some((Excerpt::tail(&any_lines(&mut random), 60, 0), "/log".into())),
+                files: BTreeMap::new(),
                 bus: Excerpt::tail(&any_lines(&mut random), 60, 0),
             };
             let text = render(&state, &inputs);

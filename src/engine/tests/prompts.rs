@@ -6,6 +6,7 @@ use crate::engine::excerpt::Excerpt;
 use crate::engine::plan::{ContextLevel, OnFail, Signal};
 use crate::engine::prompt::{PromptInputs, TEMPLATE_FIELDS, render};
 use crate::engine::template;
+use std::collections::BTreeMap;
 pub(super) fn inputs() -> PromptInputs {
     PromptInputs {
         task: "Write the parser.\n".into(),
@@ -17,6 +18,7 @@ pub(super) fn inputs() -> PromptInputs {
             "/log/0".into(),
         )],
         scm_output: None,
+        files: BTreeMap::new(),
         bus: Excerpt::default(),
     }
 }
@@ -66,6 +68,7 @@ How to finish:
 
 - These checks are run for you after you exit, and all must be green: `make test0`.
 - Only when the whole task is done, not just this iteration's part, write <promise>COMPLETE</promise> alone on the last line of your final message.
+- The next iteration sees the files, but nothing else that you know. Write what it should know as <note>…</note> alone on lines of your final message.
 - If you cannot continue without a person, do not guess or fake results: write <blocked>the reason</blocked> alone on a line and exit.
 
 ## Changes since the loop started
@@ -208,7 +211,8 @@ fn the_fail_action_decides_where_red_output_goes() {
             &[order[0], order[1], "## This loop"],
         );
     }
-    let replaced = rendered(&with_actions(&[OnFail::Replace], "r"));
+    let second = |work: TestLoop, colors: &str| rendered(&work.start().exit(0).check(colors));
+    let replaced = second(with_actions(&[OnFail::Replace], "r"), "r");
     assert!(!replaced.contains(task));
     contains_in_order(
         &replaced,
@@ -220,7 +224,7 @@ fn the_fail_action_decides_where_red_output_goes() {
             "## Changes",
         ],
     );
-    let all = rendered(&with_actions(
+    let all = with_actions(
         &[
             OnFail::Append,
             OnFail::Prepend,
@@ -228,7 +232,8 @@ fn the_fail_action_decides_where_red_output_goes() {
             OnFail::Replace,
         ],
         "rrrr",
-    ));
+    );
+    let all = second(all, "rrrr");
     assert!(!all.contains(task));
     contains_in_order(
         &all,
@@ -241,6 +246,20 @@ fn the_fail_action_decides_where_red_output_goes() {
             "## This loop",
         ],
     );
+}
+
+#[test]
+fn the_first_prompt_contains_the_task_even_if_red_output_replaces_it_later() {
+    let first = with_actions(&[OnFail::Replace], "r");
+    let first = first.with(|plan| plan.task.title = Some("Parser".into()));
+    let first = first.open().check("r");
+    contains_in_order(
+        &rendered(&first),
+        &["Parser", "Write the parser.", "output 0", "## This loop"],
+    );
+    let second = rendered(&first.start().exit(0).check("r"));
+    contains_in_order(&second, &["Parser", "output 0", "## This loop"]);
+    assert!(!second.contains("Write the parser."));
 }
 
 #[test]

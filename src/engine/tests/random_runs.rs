@@ -163,7 +163,11 @@ impl Oracle {
                 assert_eq!(*iteration, self.highest + 1);
                 self.assert_run_is_allowed(state);
             }
-            (None, [Effect::Check { iteration, .. }]) => assert_eq!(*iteration, self.highest),
+            (
+                None,
+                [Effect::Check { iteration, .. }]
+                | [Effect::WakeAt(_), Effect::Check { iteration, .. }],
+            ) => assert_eq!(*iteration, self.highest),
             (None, [Effect::ScmTask { iteration, task }]) if *task == self.worktree_task => {
                 assert!(state.plan.worktree.is_some() && state.fault.is_none());
                 assert!(
@@ -184,7 +188,11 @@ impl Oracle {
             ) => {
                 assert_eq!((*iteration, state.drained), (self.highest, false));
             }
-            (None, [Effect::ScmTask { iteration, task }]) => {
+            (
+                None,
+                [Effect::ScmTask { iteration, task }]
+                | [Effect::WakeAt(_), Effect::ScmTask { iteration, task }],
+            ) => {
                 assert!(
                     *iteration == self.highest
                         && *iteration > 0

@@ -312,6 +312,11 @@ fn a_stop_names_its_source() {
             "by a person (ralph stop)",
         ),
         (RequestSource::Sigint, "Ctrl-C", "by a person (Ctrl-C)"),
+        (
+            RequestSource::Parent,
+            "its parent loop",
+            "by its parent loop",
+        ),
         (RequestSource::Sigterm, "SIGTERM", "by a person (SIGTERM)"),
         (
             RequestSource::Host,

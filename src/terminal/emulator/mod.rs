@@ -80,6 +80,11 @@ pub(crate) struct Emulator {
     changed_at: Instant,
     /// A hash of the screen's text; 0 if the screen is blank.
     text_hash: u64,
+    /// When the last lines of the screen changed. Changes above them, such as a clock in a title
+    /// bar, are not activity.
+    active_at: Instant,
+    /// A hash of these last lines.
+    last_lines_hash: u64,
     /// Number of bytes that had scrolled off the screen at the last search for the done pattern.
     searched: usize,
     done_pattern: PatternState,
@@ -89,6 +94,8 @@ pub(crate) struct Emulator {
 const STILL: Duration = Duration::from_millis(700);
 /// Delay between the prompt and Enter. Some programs treat an earlier Enter as part of the paste.
 const ENTER_DELAY: Duration = Duration::from_millis(300);
+/// Number of lines at the end of the screen whose changes are activity.
+const ACTIVE_LINES: usize = 20;
 /// Interval at which a changing screen is examined.
 const LOOK_INTERVAL: Duration = Duration::from_millis(200);
 /// Maximum number of bytes before the new text that are searched again, to distinguish the agent's
@@ -122,6 +129,8 @@ impl Emulator {
             looked_at: now,
             changed_at: now,
             text_hash: 0,
+            active_at: now,
+            last_lines_hash: 0,
             searched: 0,
             done_pattern: PatternState::NotFound,
         }
@@ -220,14 +229,15 @@ impl Emulator {
         self.dirty = true;
     }
 
-    pub(crate) fn changed_at(&self) -> Instant {
-        self.changed_at
+    /// Returns when the last lines of the screen changed.
+    pub(crate) fn active_at(&self) -> Instant {
+        self.active_at
     }
 
-    /// Returns the time at which the text will have been unchanged for `time`; `None` as long as
-    /// the prompt has not been typed.
+    /// Returns when the last lines will have been unchanged for `time`; `None` as long as the
+    /// prompt has not been typed.
     pub(crate) fn still_at(&self, time: Duration) -> Option<Instant> {
-        let still = self.changed_at + time;
+        let still = self.active_at + time;
         let at = if self.dirty {
             still.max(self.looked_at + LOOK_INTERVAL)
         } else {
@@ -279,7 +289,7 @@ impl Emulator {
                 }
                 self.keys.extend(keys);
                 self.stage = TypingStage::Typing;
-                self.changed_at = now;
+                (self.changed_at, self.active_at) = (now, now);
             }
             TypingStage::Waiting if now >= self.born + self.options.ready_timeout => {
                 self.stage = TypingStage::GivenUp;
@@ -313,8 +323,16 @@ impl Emulator {
     /// Checks whether the text has changed, and searches it for the done pattern.
     fn look(&mut self, now: Instant) {
         (self.dirty, self.looked_at) = (false, now);
-        let text = fingerprint(&self.parser.screen().contents());
-        if text != self.text_hash || self.parser.callbacks().scrolled != self.searched {
+        let contents = self.parser.screen().contents();
+        let (text, has_scrolled) = (
+            fingerprint(&contents),
+            self.parser.callbacks().scrolled != self.searched,
+        );
+        let last_lines = fingerprint(last_lines(&contents, ACTIVE_LINES));
+        if last_lines != self.last_lines_hash || has_scrolled {
+            (self.last_lines_hash, self.active_at) = (last_lines, now);
+        }
+        if text != self.text_hash || has_scrolled {
             (self.text_hash, self.changed_at) = (text, now);
             self.search();
         }
@@ -380,6 +398,13 @@ fn line_after(text: &str, at: usize) -> usize {
         .iter()
         .position(|byte| *byte == b'\n')
         .map_or(text.len(), |end| at + end + 1)
+}
+
+/// Returns the last lines of a screen, without blank ones at its end.
+fn last_lines(text: &str, count: usize) -> &str {
+    let text = text.trim_end();
+    let start = text.rmatch_indices('\n').nth(count - 1);
+    start.map_or(text, |(at, _)| &text[at + 1..])
 }
 
 /// The prefix of the escape sequences with which a program leaves the alternate screen.

@@ -143,3 +143,21 @@ fn a_command_without_an_end_is_given_up_and_what_comes_after_it_is_seen() {
         assert!(screen.finish().0.ends_with("\nseen"), "{begin:?}");
     }
 }
+
+#[test]
+fn only_the_last_20_lines_of_a_screen_are_activity() {
+    let mut screen = Emulator::new(service(), ScreenSize::new(40, 20).unwrap(), true);
+    let mut shows = |bytes: &str| {
+        let before = screen.active_at();
+        screen.feed(bytes.as_bytes());
+        screen.look(Instant::now());
+        screen.active_at() != before
+    };
+    let rows: Vec<String> = (1..=40)
+        .map(|row| format!("\x1b[{row};1Hrow {row}"))
+        .collect();
+    assert!(shows(&rows.concat()));
+    assert!(!shows("\x1b[1;1Htick 1"), "a clock in the first row");
+    assert!(!shows("\x1b[20;1Hx"), "the last line that is not activity");
+    assert!(shows("\x1b[21;1Hx"));
+}
