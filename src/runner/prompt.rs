@@ -224,8 +224,8 @@ fn changed_files(rec: &Recorder<'_>, hashes: FileHashes) -> BTreeMap<u32, Vec<St
             .into_iter()
             .filter(|name| before.get(*name) != hashes.get(*name));
         let changed = changed.cloned().collect();
-        let changes = IterationChanges { changed, hashes };
-        let text = serde_json::to_string(&changes).unwrap_or_default();
+        let record = IterationChanges { changed, hashes };
+        let text = serde_json::to_string(&record).unwrap_or_default();
         // Ignore errors: the history then lacks the files.
         let _ = create_file(&path(newest)).and_then(|mut file| file.write_all(text.as_bytes()));
     }

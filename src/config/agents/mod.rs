@@ -113,6 +113,30 @@ pub(crate) fn resolve_agent(
     Ok(agent)
 }
 
+/// Rejects an empty command, and a name next to a command.
+fn reject_contradictory_selection(
+    stack: &LayerStack,
+    selected: &AgentSettings,
+) -> Result<(), ConfigError> {
+    let is_command_given = stack.layer_index(&["agent", "command"]) > 0;
+    if is_command_given && selected.command.first().is_none_or(String::is_empty) {
+        return config_error(
+            format!("{}: command is empty", stack.display_name("agent")),
+            "give the agent's command, or remove the key to use the first installed agent",
+        );
+    }
+    if selected.name.is_some() && !selected.command.is_empty() {
+        return config_error(
+            format!(
+                "{}: name and command contradict each other",
+                stack.display_name("agent")
+            ),
+            "set agent.name or agent.command, not both",
+        );
+    }
+    Ok(())
+}
+
 /// Finds one agent: the command after `--`, the agent in the settings, or the first installed
 /// preset.
 fn find_agent(
@@ -150,22 +174,7 @@ fn find_agent(
         }
         return Ok(agent);
     }
-    let is_command_given = stack.layer_index(&["agent", "command"]) > 0;
-    if is_command_given && selected.command.first().is_none_or(String::is_empty) {
-        return config_error(
-            format!("{}: command is empty", stack.display_name("agent")),
-            "give the agent's command, or remove the key to use the first installed agent",
-        );
-    }
-    if selected.name.is_some() && !selected.command.is_empty() {
-        return config_error(
-            format!(
-                "{}: name and command contradict each other",
-                stack.display_name("agent")
-            ),
-            "set agent.name or agent.command, not both",
-        );
-    }
+    reject_contradictory_selection(stack, selected)?;
     if let Some(script) = selected
         .name
         .as_ref()
