@@ -8,6 +8,7 @@
 use super::event::{CheckReport, Fault, Marker, Request, RequestSource, TextSignals};
 use super::fallback::AgentAvailability;
 use super::format::with_limit;
+use super::idle::Verdict;
 use super::iteration::{Iteration, IterationEnd};
 use super::outcome::{Outcome, Status};
 use super::plan::Plan;
@@ -93,6 +94,16 @@ pub(crate) struct State {
     /// The usage of the agents' last sessions, newest last.
     #[serde(default, rename = "sessions")]
     pub(crate) session_usage: Vec<SessionUsage>,
+    /// How long the loop has waited in a row for agents that do not say when they will be
+    /// available, in milliseconds.
+    #[serde(default)]
+    pub(crate) waited_ms: u64,
+    /// What was known before the newest iteration began, in case its agent does nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) previous_verdict: Option<Box<Verdict>>,
+    /// Whether the newest iteration's agent did nothing, so that `previous_verdict` is still valid.
+    #[serde(default)]
+    pub(crate) is_idle: bool,
     /// The earliest start of the next iteration, in milliseconds on the loop's clock.
     pub(crate) rest_until_ms: u64,
     /// The last iterations, at most [`RECENT_MAX`](super::iteration::RECENT_MAX), newest last.
@@ -284,6 +295,9 @@ impl State {
             agent_index: 0,
             tokens: Tokens::default(),
             session_usage: Vec::new(),
+            waited_ms: 0,
+            previous_verdict: None,
+            is_idle: false,
             rest_until_ms: 0,
             recent: VecDeque::new(),
             question: None,
@@ -334,7 +348,11 @@ impl State {
             Phase::Resting {
                 wall_ms: Some(wall_ms),
                 ..
-            } => vec![Effect::WakeAtWall(*wall_ms)],
+            } => {
+                let mut orders = vec![Effect::WakeAtWall(*wall_ms)];
+                orders.extend(self.out_of_patience_at().map(Effect::WakeAt));
+                orders
+            }
             Phase::Resting { until_ms, .. } => {
                 let out_of_time = self.out_of_time_at().unwrap_or(u64::MAX);
                 vec![Effect::WakeAt(out_of_time.min(*until_ms))]
@@ -424,6 +442,14 @@ impl State {
             .map(|at| (at, IterationEnd::OutOfTime));
         let marker = stop_at.map(|at| (at, IterationEnd::MarkerSeen));
         [marker, time, iteration].into_iter().flatten()
+    }
+
+    /// Returns when the loop has waited as long as it may, on the loop's clock; `None` if it does
+    /// not wait, or may wait for as long as it takes.
+    fn out_of_patience_at(&self) -> Option<u64> {
+        let max_ms = self.plan.limits.rest_ms.filter(|_| self.is_probing())?;
+        let left_ms = max_ms.saturating_sub(self.waited_ms);
+        Some(self.clock_ms.saturating_add(left_ms))
     }
 
     /// Returns the time at which the time limit is reached if the loop stays active, in

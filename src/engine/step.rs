@@ -100,6 +100,9 @@ impl State {
     }
 
     fn pass_time(&mut self, now: Now) {
+        if self.is_probing() {
+            self.waited_ms = self.waited_ms.saturating_add(now.delta_ms);
+        }
         self.clock_ms = self.clock_ms.saturating_add(now.delta_ms);
         self.wall_ms = now.wall_ms;
         let is_idle = matches!(
@@ -201,6 +204,7 @@ impl State {
             .markers
             .retain(|marker| !matches!(marker, Marker::Blocked | Marker::Wait | Marker::Bus));
         self.rest_until_ms = 0;
+        self.waited_ms = 0;
         self.finished = false;
         self.drained = false;
         // A person may have fixed the cause of a failed SCM task, so the task runs again after the
@@ -218,6 +222,7 @@ impl State {
     }
 
     pub(super) fn begin_checks(&mut self) {
+        self.is_idle = false;
         self.checks = vec![None; self.plan.proof.checks.len()];
         if self.checks.is_empty() {
             self.run_scm_tasks_or_proceed();
@@ -263,6 +268,7 @@ impl State {
         if !is_expected {
             return;
         }
+        self.save_verdict();
         if tree.is_some() {
             self.measured(tree);
         }

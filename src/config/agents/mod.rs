@@ -140,6 +140,8 @@ fn find_agent(
             agent.terminal = settings.pty.unwrap_or(interactive);
             agent.ready = preset.ready.clone().filter(|_| agent.terminal);
             agent.failure_patterns.clone_from(&preset.failure_patterns);
+            agent.error_lines.clone_from(&preset.error_lines);
+            agent.success_lines.clone_from(&preset.success_lines);
             agent.login.clone_from(&preset.login);
             if !agent.terminal
                 && stream_flags::request_stream(&request.command[1..], &preset.stream)
@@ -403,6 +405,8 @@ fn preset_agent(
             .map(|exit| exit.to_rule(preset))
             .collect(),
         denied: preset.denied.clone(),
+        error_lines: preset.error_lines.clone(),
+        success_lines: preset.success_lines.clone(),
         dialect: DialectName::default(),
         failure_patterns: preset.failure_patterns.clone(),
         login: preset.login.clone(),

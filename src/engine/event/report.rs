@@ -94,6 +94,13 @@ pub struct AgentReport {
     /// Whether the agent's event stream reported the end of the whole run.
     #[serde(default, skip_serializing_if = "is_false", rename = "over")]
     pub run_ended: bool,
+    /// Whether its event stream contains no tool call, so that it cannot have changed anything.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub idle: bool,
+    /// Whether its event stream contains nothing that its model did: no message, no thought and no
+    /// tool call.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub silent: bool,
     /// The ID of the agent's session; `None` if unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session: Option<String>,

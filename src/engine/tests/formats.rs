@@ -240,6 +240,8 @@ fn lines() -> Vec<(Event, &'static str)> {
         }),
         finished: true,
         run_ended: true,
+        idle: true,
+        silent: true,
         session: Some("s".into()),
         unparsed: 1,
         denied: 2,
@@ -383,7 +385,7 @@ fn lines() -> Vec<(Event, &'static str)> {
                 iteration: 3,
                 report,
             },
-            r#"{"event":"ended","iteration":3,"report":{"exit":{"signal":9},"ms":5,"said":{"promised":true,"promise_in_sentence":true,"matched":true,"blocked":"x","commit":"y"},"markers":["done","file"],"cost_usd":0.25,"tokens":{"input":1,"cache_read":2,"cache_write":3,"output":4},"steps":4,"bytes":7,"error":"no login","reason":{"kind":"usage-limit","until_ms":9},"finished":true,"over":true,"session":"s","strange":1,"denied":2,"denial":"ls","leftovers":2,"survivors":[3]}}"#,
+            r#"{"event":"ended","iteration":3,"report":{"exit":{"signal":9},"ms":5,"said":{"promised":true,"promise_in_sentence":true,"matched":true,"blocked":"x","commit":"y"},"markers":["done","file"],"cost_usd":0.25,"tokens":{"input":1,"cache_read":2,"cache_write":3,"output":4},"steps":4,"bytes":7,"error":"no login","reason":{"kind":"usage-limit","until_ms":9},"finished":true,"over":true,"idle":true,"silent":true,"session":"s","strange":1,"denied":2,"denial":"ls","leftovers":2,"survivors":[3]}}"#,
         ),
         (
             Event::Faulted {
