@@ -101,9 +101,6 @@ pub(crate) struct State {
     /// What was known before the newest iteration began, in case its agent does nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) previous_verdict: Option<Box<Verdict>>,
-    /// Whether the newest iteration's agent did nothing, so that `previous_verdict` is still valid.
-    #[serde(default)]
-    pub(crate) is_idle: bool,
     /// The earliest start of the next iteration, in milliseconds on the loop's clock.
     pub(crate) rest_until_ms: u64,
     /// The last iterations, at most [`RECENT_MAX`](super::iteration::RECENT_MAX), newest last.
@@ -297,7 +294,6 @@ impl State {
             session_usage: Vec::new(),
             waited_ms: 0,
             previous_verdict: None,
-            is_idle: false,
             rest_until_ms: 0,
             recent: VecDeque::new(),
             question: None,

@@ -222,7 +222,7 @@ impl State {
     }
 
     pub(super) fn begin_checks(&mut self) {
-        self.is_idle = false;
+        self.discard_verdict();
         self.checks = vec![None; self.plan.proof.checks.len()];
         if self.checks.is_empty() {
             self.run_scm_tasks_or_proceed();

@@ -253,3 +253,21 @@ fn an_error_of_aider_is_a_failure_although_it_exits_with_0() {
     test.write("text", &format!("{retried}{PROMISE}\n"));
     test.ralph(&args).exits(0);
 }
+
+#[test]
+fn a_rest_of_days_is_announced_loudly() {
+    let test = Test::new()
+        .on_path("claude", &until_well("true"))
+        .file("stream", &claude_fails("You've hit your weekly limit"));
+    // Three days and two hours from now.
+    let reset = test.sh("date -u -d '+74 hours 30 minutes' '+%b %-d, %-I:%M%P (UTC)'");
+    let message = format!("You've hit your weekly limit · resets {}", reset.trim());
+    test.write("stream", &claude_fails(&message));
+    let live = test.start(&["run", "x", "--name", "a", "--agent", "claude"]);
+    live.until_out("claude: usage limit reached, RESTING FOR 3 DAYS 2 HOURS, until ");
+    test.ralph(&["status", "a"])
+        .exits(0)
+        .says(" — 3 days 2 hours from the last event");
+    live.signal("INT");
+    live.end();
+}

@@ -160,18 +160,16 @@ fn date(text: &str, now: &Zoned) -> Option<Date> {
         .position(|month| found["month"].eq_ignore_ascii_case(month))? as i8
         + 1;
     let in_year = |year| Date::new(year, month, number(&found, "day")?).ok();
-    match number(&found, "year") {
-        Some(year) => in_year(year),
-        // In December, "Jan 2" means next year; in January, "Dec 31" means last year.
-        None => {
-            let earliest = now.date().saturating_sub(LATE_DAYS.days());
-            let years = [now.year() - 1, now.year(), now.year() + 1];
-            years
-                .into_iter()
-                .filter_map(in_year)
-                .find(|date| *date >= earliest)
-        }
+    if let Some(year) = number(&found, "year") {
+        return in_year(year);
     }
+    // In December, "Jan 2" means next year; in January, "Dec 31" means last year.
+    let earliest = now.date().saturating_sub(LATE_DAYS.days());
+    let years = [now.year() - 1, now.year(), now.year() + 1];
+    years
+        .into_iter()
+        .filter_map(in_year)
+        .find(|date| *date >= earliest)
 }
 
 /// Parses a duration such as "in 2 hours 5 minutes" or "45s", and returns it in milliseconds;

@@ -113,6 +113,13 @@ pub(crate) fn resolve_agent(
     Ok(agent)
 }
 
+/// Recognizes the preset's error messages in the output of a command that the user wrote.
+fn copy_failures(agent: &mut Agent, preset: &AgentPreset) {
+    agent.failure_patterns.clone_from(&preset.failure_patterns);
+    agent.error_lines.clone_from(&preset.error_lines);
+    agent.success_lines.clone_from(&preset.success_lines);
+}
+
 /// Finds one agent: the command after `--`, the agent in the settings, or the first installed
 /// preset.
 fn find_agent(
@@ -139,9 +146,7 @@ fn find_agent(
         if let Some((preset, interactive)) = detect_interactive(presets, &request.command) {
             agent.terminal = settings.pty.unwrap_or(interactive);
             agent.ready = preset.ready.clone().filter(|_| agent.terminal);
-            agent.failure_patterns.clone_from(&preset.failure_patterns);
-            agent.error_lines.clone_from(&preset.error_lines);
-            agent.success_lines.clone_from(&preset.success_lines);
+            copy_failures(&mut agent, preset);
             agent.login.clone_from(&preset.login);
             if !agent.terminal
                 && stream_flags::request_stream(&request.command[1..], &preset.stream)

@@ -57,6 +57,7 @@ impl CheckReport {
 
 /// The result of an iteration's agent, complete once all its processes have exited.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[expect(clippy::struct_excessive_bools, reason = "each is an independent fact")]
 #[non_exhaustive]
 pub struct AgentReport {
     /// The exit status of the agent's process.
