@@ -36,8 +36,9 @@ fn an_overloaded_service_is_waited_for() {
 #[test]
 fn a_bad_gateway_is_waited_for() {
     let broken = refuse(502, "server_error", "Bad gateway");
-    let stage = Stage::set(&CODEX, [broken.clone(), broken]);
-    assert_probed(&stage, "unavailable", 3);
+    // Codex repeats the request once, then reconnects once and does the same.
+    let stage = Stage::set(&CODEX, std::iter::repeat_n(broken, 4));
+    assert_probed(&stage, "unavailable", 5);
 }
 
 #[test]
