@@ -3,7 +3,7 @@
 
 use super::event::{AgentReport, Fault, is_false};
 use super::failure::{AgentFailure, FailureKind, FailurePolicy};
-use super::plan::{Agent, Approve};
+use super::plan::{Agent, Approve, FIRST_RULES};
 use super::state::{Phase, State};
 use serde::{Deserialize, Serialize};
 
@@ -85,7 +85,12 @@ impl State {
     /// Applies the failure's policy. Returns whether the iteration is refunded: neither the
     /// iteration nor the failure then counts.
     pub(super) fn apply_failure(&mut self, failure: AgentFailure, report: &AgentReport) -> bool {
-        let has_alternative = !self.plan.fallback.is_empty() && failure.kind.is_agent_specific();
+        // Under the first rules, missing credit ended the loop.
+        let is_ended_by_credit =
+            failure.kind == FailureKind::Credit && self.plan.rules == FIRST_RULES;
+        let has_alternative = !self.plan.fallback.is_empty()
+            && failure.kind.is_agent_specific()
+            && !is_ended_by_credit;
         match failure.kind.policy() {
             FailurePolicy::Fail => false,
             FailurePolicy::Wait => {
