@@ -8,7 +8,7 @@ use super::decode::{AgentProfile, OutputDecoder};
 use super::pattern::PatternScanner;
 use crate::engine::act::{Tally, error_excerpt};
 use crate::engine::event::TextSignals;
-use crate::engine::failure::AgentFailure;
+use crate::engine::failure::{AgentFailure, FailureKind};
 use crate::engine::plain_text::clean;
 use crate::engine::{Act, State, screen, signals};
 use regex::RegexSet;
@@ -314,6 +314,37 @@ impl AgentOutput {
             .filter(|line| !line.trim_start().starts_with('{'))
             .collect();
         error_excerpt(&beside.join("\n"))
+    }
+
+    /// Returns whether the agent's event stream contains no tool call. `false` if ralph does not
+    /// read a stream.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.reads_stream && self.tally.is_idle()
+    }
+
+    /// Returns whether the agent's event stream contains nothing that its model did. `false` if
+    /// ralph does not read a stream.
+    pub(crate) fn is_silent(&self) -> bool {
+        self.reads_stream && self.tally.is_silent()
+    }
+
+    /// Returns the error that a plain-text agent reported although it exits with 0, and its class;
+    /// `None` if it reported none.
+    pub(crate) fn reported_error(&self) -> Option<(String, AgentFailure)> {
+        if self.reads_stream || self.on_screen {
+            return None;
+        }
+        let line = self.profile.reported_error(&self.tail)?;
+        let reason = self.profile.failure_reason(line);
+        Some((
+            error_excerpt(line),
+            reason.unwrap_or(FailureKind::Crashed.into()),
+        ))
+    }
+
+    /// Classifies the failure by why the agent last retried a request.
+    pub(crate) fn classify_retry(&self) -> Option<AgentFailure> {
+        self.profile.failure_reason(self.tally.last_retry()?)
     }
 
     /// Classifies the failure by the last line that the agent printed outside its event stream;

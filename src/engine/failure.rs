@@ -31,6 +31,9 @@ pub enum FailureKind {
     RateLimit,
     /// The service is overloaded.
     Overloaded,
+    /// The service fails or cannot be reached: an error of the server or the network, or no event
+    /// at all.
+    Unavailable,
     /// The agent is not logged in, or its login has expired.
     Login,
     /// The account has no credit.
@@ -70,7 +73,9 @@ impl FailureKind {
     /// Returns the loop's reaction to this kind of failure.
     pub(crate) fn policy(self) -> FailurePolicy {
         match self {
-            Self::UsageLimit | Self::RateLimit | Self::Overloaded => FailurePolicy::Wait,
+            Self::UsageLimit | Self::RateLimit | Self::Overloaded | Self::Unavailable => {
+                FailurePolicy::Wait
+            }
             Self::Login => FailurePolicy::Stop(Fault::Login),
             Self::Credit => FailurePolicy::Stop(Fault::Credit),
             Self::Model => FailurePolicy::Stop(Fault::Model),
@@ -104,6 +109,7 @@ impl FailureKind {
             Self::UsageLimit => "usage-limit",
             Self::RateLimit => "rate-limit",
             Self::Overloaded => "overloaded",
+            Self::Unavailable => "unavailable",
             Self::Login => "login",
             Self::Credit => "credit",
             Self::Model => "model",
@@ -123,7 +129,12 @@ impl FailureKind {
     pub(crate) fn is_agent_specific(self) -> bool {
         matches!(
             self,
-            Self::UsageLimit | Self::RateLimit | Self::Overloaded | Self::Login
+            Self::UsageLimit
+                | Self::RateLimit
+                | Self::Overloaded
+                | Self::Unavailable
+                | Self::Login
+                | Self::Credit
         )
     }
 
@@ -133,6 +144,7 @@ impl FailureKind {
             Self::UsageLimit => "usage limit reached",
             Self::RateLimit => "rate limited",
             Self::Overloaded => "its service is overloaded",
+            Self::Unavailable => "its service fails or cannot be reached",
             Self::Login => "it is not logged in",
             Self::Credit => "its account has no credit",
             Self::Model => "its model does not exist, or the account cannot use it",
@@ -183,6 +195,13 @@ impl State {
                 report.reason.filter(|_| report.was_denied_everything())
             }
             IterationEnd::MarkerSeen => None,
+            IterationEnd::Inactive | IterationEnd::TimedOut if report.is_at_limit() => {
+                report.reason
+            }
+            // The agent waited for its service until it was killed.
+            IterationEnd::Inactive | IterationEnd::TimedOut if report.silent => {
+                Some(FailureKind::Unavailable.into())
+            }
             IterationEnd::Faulted if self.process.is_none() => {
                 let (fault, _) = self.fault.as_ref()?;
                 let kind = FailureKind::from_fault(*fault);
@@ -212,6 +231,13 @@ impl State {
 }
 
 impl AgentReport {
+    /// Returns whether the agent is at a limit or its service is unavailable, so that waiting
+    /// helps.
+    pub(super) fn is_at_limit(&self) -> bool {
+        self.reason
+            .is_some_and(|reason| reason.kind.policy() == FailurePolicy::Wait)
+    }
+
     /// Returns whether everything that the agent tried was denied.
     pub(super) fn was_denied_everything(&self) -> bool {
         self.reason
@@ -247,6 +273,7 @@ mod tests {
             (FailureKind::UsageLimit, true),
             (FailureKind::RateLimit, true),
             (FailureKind::Overloaded, true),
+            (FailureKind::Unavailable, true),
             (FailureKind::Login, false),
             (FailureKind::Credit, false),
             (FailureKind::Context, false),
@@ -262,6 +289,7 @@ mod tests {
             "usage-limit",
             "rate-limit",
             "overloaded",
+            "unavailable",
             "login",
             "credit",
             "model",

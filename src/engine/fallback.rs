@@ -1,10 +1,10 @@
 //! Chooses which of a loop's agents runs next. An agent may rest at a limit or be excluded after a
 //! failure; the next agent in the plan then takes over.
 
-use super::event::{AgentReport, Fault};
+use super::event::{AgentReport, Fault, is_false};
 use super::failure::{AgentFailure, FailureKind, FailurePolicy};
-use super::plan::Agent;
-use super::state::State;
+use super::plan::{Agent, FIRST_RULES};
+use super::state::{Phase, State};
 use serde::{Deserialize, Serialize};
 
 /// An agent's availability for the next iteration.
@@ -21,6 +21,10 @@ pub(crate) struct AgentAvailability {
     /// Number of consecutive rests without a success in between.
     #[serde(default)]
     pub(crate) waits: u32,
+    /// Whether the rest ends at a guessed time, when the agent is tried again, and not at a reset
+    /// time that the agent reported.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub(crate) is_probe: bool,
     /// The fault, with a description, that excludes the agent until a person resumes the loop;
     /// `None` if the agent is not excluded.
     #[serde(default, skip_serializing_if = "Option::is_none", rename = "out")]
@@ -81,7 +85,12 @@ impl State {
     /// Applies the failure's policy. Returns whether the iteration is refunded: neither the
     /// iteration nor the failure then counts.
     pub(super) fn apply_failure(&mut self, failure: AgentFailure, report: &AgentReport) -> bool {
-        let has_alternative = !self.plan.fallback.is_empty() && failure.kind.is_agent_specific();
+        // Under the first rules, missing credit ended the loop.
+        let is_ended_by_credit =
+            failure.kind == FailureKind::Credit && self.plan.rules == FIRST_RULES;
+        let has_alternative = !self.plan.fallback.is_empty()
+            && failure.kind.is_agent_specific()
+            && !is_ended_by_credit;
         match failure.kind.policy() {
             FailurePolicy::Fail => false,
             FailurePolicy::Wait => {
@@ -93,7 +102,11 @@ impl State {
                 agent.why = Some(failure.kind);
                 // A reset time in the past must be wrong, because the agent is still at its limit.
                 let until = failure.until_ms.filter(|until| *until > now_ms);
+                agent.is_probe = until.is_none();
                 agent.until_wall_ms = until.or_else(|| Some(now_ms.saturating_add(probe_ms)));
+                if agent.is_probe {
+                    self.waited_ms = self.waited_ms.saturating_add(report.ms);
+                }
                 true
             }
             FailurePolicy::Stop(fault) => {
@@ -106,7 +119,12 @@ impl State {
                     agent.is_some_and(|agent| agent.excluded.is_some())
                 });
                 if !has_alternative || all_excluded {
-                    self.fault = self.availability_mut().excluded.take();
+                    let excluded = self
+                        .availability
+                        .iter()
+                        .filter_map(|agent| agent.excluded.as_ref());
+                    let details: Vec<&str> = excluded.map(|(_, detail)| detail.as_str()).collect();
+                    self.fault = Some((fault, details.join("; ")));
                 }
                 has_alternative
             }
@@ -116,6 +134,37 @@ impl State {
     /// Clears the current agent's rests, because the agent works again.
     pub(super) fn reset_availability(&mut self) {
         *self.availability_mut() = AgentAvailability::default();
+    }
+
+    /// Returns whether the loop rests and no agent has reported when it will be available.
+    pub(super) fn is_probing(&self) -> bool {
+        let resting = |agent: &&AgentAvailability| {
+            agent.excluded.is_none()
+                && agent
+                    .until_wall_ms
+                    .is_some_and(|until| until > self.wall_ms)
+        };
+        matches!(
+            self.phase,
+            Phase::Resting {
+                wall_ms: Some(_),
+                ..
+            }
+        ) && self
+            .availability
+            .iter()
+            .filter(resting)
+            .all(|agent| agent.is_probe)
+    }
+
+    /// Returns why the loop waits or waited for its agents: `claude: its service fails or cannot
+    /// be reached`. Empty if no agent has a reason.
+    pub(crate) fn waiting_for(&self) -> String {
+        let agents = self.plan.agents().zip(&self.availability);
+        let whys = agents.filter_map(|(agent, availability)| {
+            Some(format!("{}: {}", agent.name, availability.why?.describe()))
+        });
+        whys.collect::<Vec<_>>().join("; ")
     }
 
     /// Lets excluded agents run again, because the person who resumed the loop may have fixed the

@@ -174,7 +174,12 @@ impl State {
             let detail = format!("processes still running after SIGKILL: {}", pids.join(", "));
             self.fault = Some((Fault::Survivors, detail));
         }
-        self.check_or_proceed();
+        let refunded = self.recent.back().is_some_and(|last| last.refunded);
+        if self.restore_verdict(refunded, report) {
+            self.proceed();
+        } else {
+            self.check_or_proceed();
+        }
     }
 
     fn take_claims(&mut self, end: IterationEnd, report: &AgentReport) {
@@ -217,11 +222,14 @@ impl State {
     /// Records the latest iteration, and updates costs, failures and the time to rest.
     pub(super) fn record_iteration(&mut self, end: IterationEnd, report: &AgentReport) {
         let reason = self.failure_of(end, report);
-        // All other ends were caused by ralph or a person, so no failure policy applies.
-        let is_agents_own = matches!(
-            end,
-            IterationEnd::Exited | IterationEnd::Lingered | IterationEnd::PatternMatched
-        );
+        // Other ends were caused by ralph or a person, so no failure policy applies.
+        let is_agents_own = match end {
+            IterationEnd::Exited | IterationEnd::Lingered | IterationEnd::PatternMatched => true,
+            IterationEnd::Inactive | IterationEnd::TimedOut => {
+                report.silent || report.is_at_limit()
+            }
+            _ => false,
+        };
         let refunded =
             reason.is_some_and(|reason| is_agents_own && self.apply_failure(reason, report));
         let mut iteration = Iteration {
@@ -253,6 +261,9 @@ impl State {
         let failed = iteration.is_failure() && self.claims.exit_waiting.is_none();
         // An agent that ralph killed, or that asked to wait, did not fail.
         iteration.error = iteration.error.filter(|_| failed || refunded);
+        if !refunded {
+            self.waited_ms = 0;
+        }
         let mut rest_ms = self.plan.rest.delay_ms;
         if refunded {
             self.counted = self.counted.saturating_sub(1);

@@ -29,6 +29,8 @@ pub enum Limit {
     Iterations,
     /// Iterations in a row without progress.
     Stalls,
+    /// Time spent waiting in a row for agents that do not say when they will be available.
+    Rest,
     /// Number of times in a row a client lets ralph block the end of its session although the agent
     /// uses no tool in between.
     Blocks,
@@ -77,6 +79,9 @@ pub(crate) struct Limits {
     /// Iterations in a row without progress.
     #[serde(default)]
     pub(crate) stalls: Option<u32>,
+    /// Waiting in a row for agents that do not say when they will be available, in milliseconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) rest_ms: Option<u64>,
     /// Duration of one iteration, in milliseconds.
     pub(crate) iteration_ms: Option<u64>,
     /// Maximum time without output in one iteration, in milliseconds; `None` means no limit.
@@ -115,7 +120,7 @@ pub(crate) struct LimitRow {
 }
 
 /// All limits, in the order in which they are tested.
-pub(crate) const LIMITS: [LimitRow; 7] = [
+pub(crate) const LIMITS: [LimitRow; 8] = [
     LimitRow {
         limit: Limit::Failures,
         name: "failures",
@@ -205,6 +210,21 @@ pub(crate) const LIMITS: [LimitRow; 7] = [
         used: |state| Amount::Count(state.progress.stalls),
         max: |limits| limits.stalls.map(Amount::Count),
         set: |limits, max| limits.stalls = max.map(Amount::count),
+    },
+    LimitRow {
+        limit: Limit::Rest,
+        name: "rest",
+        key: Some("max-rest"),
+        noun: "",
+        zero: Amount::Millis(0),
+        is_budget: false,
+        is_reset_by_resume: true,
+        stop_reason: StopReason::MaxRest,
+        reached: "waited too long for its agent",
+        exhausted: "it has waited too long for its agent",
+        used: |state| Amount::Millis(state.waited_ms),
+        max: |limits| limits.rest_ms.map(Amount::Millis),
+        set: |limits, max| limits.rest_ms = max.map(Amount::whole),
     },
     LimitRow {
         limit: Limit::Blocks,

@@ -71,6 +71,7 @@ pub(crate) mod failing_lines;
 pub(crate) mod failure;
 pub(crate) mod fallback;
 pub(crate) mod format;
+mod idle;
 pub(crate) mod iteration;
 pub(crate) mod limits;
 pub(crate) mod outcome;

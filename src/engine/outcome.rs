@@ -86,6 +86,8 @@ pub enum StopReason {
     Failures,
     /// Several iterations in a row made no progress.
     Stalled,
+    /// The limit on waiting for an unavailable agent was reached.
+    MaxRest,
     /// The client does not let ralph block the end of its session again.
     BlockCap,
     /// An error occurred that retrying cannot fix.
@@ -278,6 +280,7 @@ impl StopReason {
             Self::Timeout => "timeout",
             Self::Failures => "failures",
             Self::Stalled => "stalled",
+            Self::MaxRest => "max_rest",
             Self::BlockCap => "block_cap",
             Self::Fatal => "fatal",
             Self::Blocked => "blocked",
@@ -328,6 +331,14 @@ impl State {
                     "no progress in {}: the files and the failures stayed the same",
                     iteration_count(self.progress.stalls)
                 );
+            }
+            Outcome::Limit {
+                limit: Limit::Rest, ..
+            } => {
+                let usage = self.usage_of(Limit::Rest);
+                summary
+                    .detail
+                    .extend([" (", &usage, "): ", &self.waiting_for()]);
             }
             Outcome::Limit { limit, .. } if limit.row().is_budget => {
                 summary.detail.extend([" (", &self.usage_of(*limit), ")"]);

@@ -8,6 +8,7 @@
 use super::event::{CheckReport, Fault, Marker, Request, RequestSource, TextSignals};
 use super::fallback::AgentAvailability;
 use super::format::{dollars, with_limit};
+use super::idle::Verdict;
 use super::iteration::{Iteration, IterationEnd};
 use super::outcome::{Liveness, Outcome, Status};
 use super::plan::Plan;
@@ -20,6 +21,10 @@ use std::collections::{BTreeMap, VecDeque};
 
 /// A loop's state. The engine uses no other input to decide what happens next.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is a separate fact about the loop"
+)]
 pub(crate) struct State {
     /// The plan, with its current limits.
     pub(crate) plan: Plan,
@@ -96,6 +101,13 @@ pub(crate) struct State {
     /// The usage of the agents' last sessions, newest last.
     #[serde(default, rename = "sessions")]
     pub(crate) session_usage: Vec<SessionUsage>,
+    /// How long the loop has waited in a row for agents that do not say when they will be
+    /// available, in milliseconds.
+    #[serde(default)]
+    pub(crate) waited_ms: u64,
+    /// What was known before the newest iteration began, in case its agent does nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) previous_verdict: Option<Box<Verdict>>,
     /// The earliest start of the next iteration, in milliseconds on the loop's clock.
     pub(crate) rest_until_ms: u64,
     /// The last iterations, at most [`RECENT_MAX`](super::iteration::RECENT_MAX), newest last.
@@ -291,6 +303,8 @@ impl State {
             agent_index: 0,
             tokens: Tokens::default(),
             session_usage: Vec::new(),
+            waited_ms: 0,
+            previous_verdict: None,
             rest_until_ms: 0,
             recent: VecDeque::new(),
             question: None,
@@ -337,7 +351,11 @@ impl State {
             Phase::Resting {
                 wall_ms: Some(wall_ms),
                 ..
-            } => vec![Effect::WakeAtWall(*wall_ms)],
+            } => {
+                let mut orders = vec![Effect::WakeAtWall(*wall_ms)];
+                orders.extend(self.out_of_patience_at().map(Effect::WakeAt));
+                orders
+            }
             Phase::Resting { until_ms, .. } => {
                 let out_of_time = self.out_of_time_at().unwrap_or(u64::MAX);
                 vec![Effect::WakeAt(out_of_time.min(*until_ms))]
@@ -460,6 +478,14 @@ impl State {
         };
         self.out_of_time_at()
             .filter(|_| is_bounded && !self.drained)
+    }
+
+    /// Returns when the loop has waited as long as it may, on the loop's clock; `None` if it does
+    /// not wait, or may wait for as long as it takes.
+    fn out_of_patience_at(&self) -> Option<u64> {
+        let max_ms = self.plan.limits.rest_ms.filter(|_| self.is_probing())?;
+        let left_ms = max_ms.saturating_sub(self.waited_ms);
+        Some(self.clock_ms.saturating_add(left_ms))
     }
 
     /// Returns the time at which the time limit is reached if the loop stays active, in

@@ -111,6 +111,9 @@ impl State {
 
     /// Advances the clocks to the time of an event.
     pub(crate) fn pass_time(&mut self, now: Now) {
+        if self.is_probing() {
+            self.waited_ms = self.waited_ms.saturating_add(now.delta_ms);
+        }
         self.clock_ms = self.clock_ms.saturating_add(now.delta_ms);
         self.wall_ms = now.wall_ms;
         let is_idle = matches!(
@@ -228,6 +231,7 @@ impl State {
             .markers
             .retain(|marker| !matches!(marker, Marker::Blocked | Marker::Wait | Marker::Bus));
         self.rest_until_ms = 0;
+        self.waited_ms = 0;
         self.finished = false;
         self.drained = false;
         // A person may have fixed the cause of a failed SCM task, so the task runs again after the
@@ -245,6 +249,7 @@ impl State {
     }
 
     pub(super) fn begin_checks(&mut self) {
+        self.discard_verdict();
         self.checks = vec![None; self.plan.proof.checks.len()];
         if self.checks.is_empty() {
             self.run_scm_tasks_or_proceed();
@@ -290,6 +295,7 @@ impl State {
         if !is_expected {
             return;
         }
+        self.save_verdict();
         if tree.is_some() {
             self.measured(tree);
         }

@@ -190,12 +190,11 @@ impl TreeContent {
     }
 
     fn git(&self, args: &[&str], stdin: Stdio) -> Result<GitOutput, String> {
-        let alternates = match self.alternates.get() {
-            Some(known) => known,
-            None => {
-                let objects = git_path(&self.top, "objects")?;
-                self.alternates.get_or_init(|| alternates(&objects))
-            }
+        let alternates = if let Some(known) = self.alternates.get() {
+            known
+        } else {
+            let objects = git_path(&self.top, "objects")?;
+            self.alternates.get_or_init(|| alternates(&objects))
         };
         let mut command = command::git(&self.top);
         command

@@ -31,6 +31,13 @@ impl Replay {
             .collect()
     }
 
+    /// Classifies an error message. Returns the kind of failure, and whether the message says when
+    /// the limit resets; `None` if the failure is not a known one.
+    pub fn classify(&self, message: &str) -> Option<(&'static str, bool)> {
+        let failure = self.0.failure_reason(message)?;
+        Some((failure.kind.as_str(), failure.until_ms.is_some()))
+    }
+
     /// Decodes output that arrives in `pieces` and calls `on_act` with each act. Returns the report
     /// and the final message, if there is one.
     pub fn decode<'p>(
@@ -43,8 +50,8 @@ impl Replay {
         let mut tally = Tally::default();
         let mut handle = |act: Act<'_>| {
             let act = act.cleaned();
-            if !matches!(act, Act::RawOutput(_)) {
-                tally.add(&act);
+            tally.add(&act);
+            if !matches!(act, Act::RawOutput(_) | Act::OtherEvent) {
                 on_act(&act);
             }
         };

@@ -249,6 +249,9 @@ impl Runner<'_> {
         let last_line = failed_by_itself
             .then(|| output.classify_last_line())
             .flatten();
+        let reported = (result.exit.is_success() && !result.stopped)
+            .then(|| output.reported_error())
+            .flatten();
         let mut report = AgentReport {
             exit: result.exit,
             ms: result.ms,
@@ -262,7 +265,14 @@ impl Runner<'_> {
             survivors: result.survivors,
             ..AgentReport::default()
         };
-        report.note = output.note;
+        report.note.clone_from(&output.note);
+        (report.idle, report.silent) = (output.is_idle(), output.is_silent());
+        let retry = (result.stopped && report.silent).then(|| {
+            (
+                output.classify_retry(),
+                output.tally.last_retry().map(str::to_owned),
+            )
+        });
         report.signals = output.signals;
         let blocked = found.texts.get(&Marker::Blocked).cloned();
         report.signals.blocked = report.signals.blocked.or(blocked);
@@ -273,6 +283,13 @@ impl Runner<'_> {
             .add_to(&mut report, &self.rec.state.plan.prices, model);
         if report.reason.is_none() && !report.finished {
             report.reason = last_line;
+        }
+        if let Some((error, reason)) = reported {
+            (report.error, report.reason) = (Some(error), Some(reason));
+        }
+        if let Some((reason, error)) = retry {
+            report.reason = report.reason.or(reason);
+            report.error = report.error.or(error);
         }
         if result.stuck {
             let detail = "the agent function was cancelled, but did not return";

@@ -122,7 +122,7 @@ impl Runner<'_> {
     /// Returns the ID of the working tree's content; `None` outside git, or if git fails.
     pub(super) fn content_id(&mut self) -> Option<String> {
         let (dir, plan) = (&self.rec.dir, &self.rec.state.plan);
-        let content = self.content.get_or_insert_with(|| {
+        let content = self.content.get_or_init(|| {
             TreeContent::find(&plan.workspace, &dir.git_scratch()).unwrap_or_default()
         });
         match content.as_ref()?.id() {

@@ -51,6 +51,7 @@ use reactor::{Input, JobKey, Reactor};
 use reconcile::Flow;
 use recorder::Recorder;
 use rustix::process::Signal;
+use std::cell::OnceCell;
 use std::io;
 use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
@@ -120,9 +121,8 @@ pub(crate) struct Runner<'a> {
     alarms: Alarms,
     task_dir: TaskDir,
     prompts: Prompts,
-    /// The content of the working tree; `None` until it is first identified, `Some(None)` outside
-    /// git.
-    content: Option<Option<TreeContent>>,
+    /// The content of the working tree; `None` outside git.
+    content: OnceCell<Option<TreeContent>>,
     bus: BusRelay,
     /// The child loops to wait for; `None` until the loop itself has finished.
     children: Option<ChildDrain>,
@@ -146,7 +146,7 @@ impl<'a> Runner<'a> {
         Ok(Self {
             task_dir: TaskDir::new(&plan.workspace, &rec.header.name),
             prompts: Prompts::open(&rec),
-            content: None,
+            content: OnceCell::new(),
             bus: BusRelay::open(&rec),
             profiles: plan.agents().map(AgentProfile::new).collect(),
             rec,

@@ -291,7 +291,7 @@ pub(super) fn read_task(rec: &Recorder<'_>) -> FaultResult<Vec<u8>> {
 
 /// Returns, for each red check, its index, the end of its output, and the path of the full output.
 fn red_outputs(rec: &Recorder<'_>) -> Vec<(usize, Excerpt, String)> {
-    let (plan, iteration) = (&rec.state.plan, rec.state.iteration);
+    let (plan, iteration) = (&rec.state.plan, rec.state.checked_iteration());
     let checks = plan.proof.checks.iter().zip(&rec.state.checks).enumerate();
     let red =
         checks.filter(|(_, (_, report))| report.as_ref().is_some_and(|report| !report.is_green()));

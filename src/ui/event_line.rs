@@ -264,7 +264,15 @@ fn ended(iteration: &Iteration, state: &State) -> (String, TextStyle) {
         .unwrap_or_default();
     let time = duration(iteration.ms);
     match iteration.end {
-        _ if iteration.refunded => (rest_text::refunded(iteration, state), TextStyle::Yellow),
+        _ if iteration.refunded => {
+            let (line, is_long) = rest_text::refunded(iteration, state);
+            let style = if is_long {
+                TextStyle::Red
+            } else {
+                TextStyle::Yellow
+            };
+            (line, style)
+        }
         IterationEnd::Exited if state.has_failed(iteration) => {
             let rest = state.rest_until_ms.saturating_sub(state.clock_ms);
             let attempt = with_limit(state.consecutive_failures, state.plan.limits.failures);

@@ -2,7 +2,7 @@
 
 use crate::engine::State;
 use crate::engine::failure::FailureKind;
-use crate::engine::format::duration;
+use crate::engine::format::{duration, plural};
 use crate::engine::iteration::Iteration;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
@@ -26,8 +26,9 @@ pub(super) fn resting_agents(state: &State) -> Option<String> {
     Some(text.collect::<Vec<_>>().join("; ")).filter(|text| !text.is_empty())
 }
 
-/// Returns the console line for an iteration that does not count.
-pub(super) fn refunded(iteration: &Iteration, state: &State) -> String {
+/// Returns the console line for an iteration that does not count, and whether its agent rests for
+/// more than a day.
+pub(super) fn refunded(iteration: &Iteration, state: &State) -> (String, bool) {
     let kind = iteration
         .reason
         .map_or("stopped", |reason| reason.kind.describe());
@@ -36,18 +37,28 @@ pub(super) fn refunded(iteration: &Iteration, state: &State) -> String {
     let until = availability
         .and_then(|availability| availability.until_wall_ms)
         .filter(|at| *at > state.wall_ms);
+    let days = until.and_then(|at| days_left(at, state.wall_ms));
     let until = until.map(|at| {
-        format!(
-            ", resting until {} ({})",
-            clock(at, state.wall_ms),
-            left(at, state)
-        )
+        let clock = clock(at, state.wall_ms);
+        match &days {
+            Some(days) => format!(", RESTING FOR {}, until {clock}", days.to_uppercase()),
+            None => format!(", resting until {clock} ({})", left(at, state)),
+        }
     });
-    format!(
+    let line = format!(
         "iteration {} is not counted: {agent}: {kind}{}",
         iteration.number,
         until.unwrap_or_default()
-    )
+    );
+    (line, days.is_some())
+}
+
+/// Formats the time left until a rest ends: `2 days 7 hours`. `None` if it is less than a day.
+pub(super) fn days_left(until_ms: i64, now_ms: i64) -> Option<String> {
+    let hours = until_ms.saturating_sub(now_ms).max(0) as u64 / 3_600_000;
+    let (days, hours) = (hours / 24, hours % 24);
+    let text = format!("{} {}", plural(days, "day"), plural(hours, "hour"));
+    (days > 0).then_some(text)
 }
 
 /// Formats a usage warning: `92% of its 5-hour limit is used; it resets at 22:05:00`. `used` is a

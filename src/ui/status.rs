@@ -172,7 +172,11 @@ fn progress_rows(state: &State, running: bool) -> Vec<StatusRow> {
         "Last iteration started"
     };
     rows.extend(state.iteration_wall_ms.map(|at| (newest, local(at))));
-    rows.extend(resting_until(state).map(|at| ("Resting until", local(at))));
+    rows.extend(resting_until(state).map(|at| {
+        let days = rest_text::days_left(at, state.wall_ms);
+        let days = days.map(|days| format!(" — {days} from the last event"));
+        ("Resting until", local(at) + &days.unwrap_or_default())
+    }));
     rows.push((
         "Consecutive failures",
         state.consecutive_failures.to_string(),

@@ -2,7 +2,7 @@
 
 use crate::clis::{CLAUDE, Cli, OLD_CLAUDE};
 use crate::model::{Tokens, refuse, say, use_tool};
-use crate::scenes::{assert_probed, assert_waited_out, cost, promise};
+use crate::scenes::{assert_probed, assert_unreachable, assert_waited_out, cost, promise};
 use crate::stage::{Stage, now_s};
 use serde_json::json;
 
@@ -13,7 +13,7 @@ macro_rules! with_both {
     };
 }
 
-with_both! { usage_limit overloaded two_results costs }
+with_both! { usage_limit overloaded server_error bad_gateway unreachable two_results costs }
 
 fn usage_limit(cli: &Cli) {
     let mut stage = Stage::set(cli, []);
@@ -44,7 +44,27 @@ fn usage_limit(cli: &Cli) {
 fn overloaded(cli: &Cli) {
     let mut stage = Stage::set(cli, [refuse(529, "overloaded_error", "Overloaded")]);
     stage.env("CLAUDE_CODE_MAX_RETRIES", "0");
-    assert_probed(&stage, 2);
+    assert_probed(&stage, "overloaded", 2);
+}
+
+fn server_error(cli: &Cli) {
+    let mut stage = Stage::set(cli, [refuse(500, "api_error", "Internal server error")]);
+    stage.env("CLAUDE_CODE_MAX_RETRIES", "0");
+    assert_probed(&stage, "unavailable", 2);
+}
+
+fn bad_gateway(cli: &Cli) {
+    let mut stage = Stage::set(cli, [refuse(502, "api_error", "Bad gateway")]);
+    stage.env("CLAUDE_CODE_MAX_RETRIES", "0");
+    assert_probed(&stage, "unavailable", 2);
+}
+
+fn unreachable(cli: &Cli) {
+    let mut stage = Stage::set(cli, []);
+    stage.env("CLAUDE_CODE_MAX_RETRIES", "0");
+    // No program listens on this port.
+    stage.env("ANTHROPIC_BASE_URL", "http://127.0.0.1:9");
+    assert_unreachable(&stage, &[]);
 }
 
 /// A background command outlives the turn: the run continues when the command ends, and only the

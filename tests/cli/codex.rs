@@ -2,7 +2,7 @@
 
 use crate::clis::CODEX;
 use crate::model::{Tokens, refuse, say};
-use crate::scenes::{assert_probed, assert_waited_out, cost};
+use crate::scenes::{assert_probed, assert_unreachable, assert_waited_out, cost};
 use crate::stage::{Stage, now_s};
 use serde_json::{Value, json};
 
@@ -30,7 +30,26 @@ fn an_overloaded_service_is_waited_for() {
         refuse(503, "server_error", "Overloaded").detail("code", json!("server_is_overloaded"));
     // Codex retries once before it gives up.
     let stage = Stage::set(&CODEX, [busy.clone(), busy]);
-    assert_probed(&stage, 3);
+    assert_probed(&stage, "overloaded", 3);
+}
+
+#[test]
+fn a_bad_gateway_is_waited_for() {
+    let broken = refuse(502, "server_error", "Bad gateway");
+    // Codex repeats the request once, then reconnects once and does the same.
+    let stage = Stage::set(&CODEX, std::iter::repeat_n(broken, 4));
+    assert_probed(&stage, "unavailable", 5);
+}
+
+#[test]
+fn an_unreachable_service_is_waited_for() {
+    let stage = Stage::set(&CODEX, []);
+    // No program listens on this port.
+    stage
+        .test
+        .sh("sed -i 's|127.0.0.1:[0-9]*|127.0.0.1:9|' ../home/.codex/config.toml");
+    // Codex tries to reconnect until it is stopped.
+    assert_unreachable(&stage, &["--inactivity-timeout", "10s"]);
 }
 
 #[test]

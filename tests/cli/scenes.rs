@@ -177,15 +177,31 @@ pub(crate) fn assert_waited_out(stage: &Stage, reset_s: u64) {
     stage.model.assert_played(2);
 }
 
-/// Asserts that an overloaded service is asked again after a while, and that the iteration does not
-/// count.
-pub(crate) fn assert_probed(stage: &Stage, asked: usize) {
+/// Asserts that a service which fails with this kind of error is asked again after a while, and that
+/// the iteration does not count.
+pub(crate) fn assert_probed(stage: &Stage, kind: &str, asked: usize) {
     stage.model.add([promise()]);
     let done = stage.run(&["-m", "1", "--probe", "100ms..100ms"]).exits(0);
     let reports = stage.reports();
     assert_eq!(reports.len(), 2, "{}", done.out);
-    assert_eq!(reports[0]["reason"]["kind"], "overloaded", "{}", reports[0]);
+    assert_eq!(reports[0]["reason"]["kind"], kind, "{}", reports[0]);
+    assert_eq!(stage.test.status("a")["total_failures"], 0);
     stage.model.assert_played(asked);
+}
+
+/// Asserts that the loop waits for a service that cannot be reached, and then gives up.
+pub(crate) fn assert_unreachable(stage: &Stage, args: &[&str]) {
+    let args = [&["--probe", "100ms..100ms", "--max-rest", "1s"], args].concat();
+    stage
+        .run(&args)
+        .exits(1)
+        .says("its service fails or cannot be reached");
+    let status = stage.test.status("a");
+    assert_eq!(
+        (&status["stop_reason"], &status["total_failures"]),
+        (&json!("max_rest"), &json!(0)),
+        "{status}"
+    );
 }
 
 /// Asserts what each iteration cost, in dollars.

@@ -6,14 +6,13 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use toml::{Table, Value};
 
-const KEYS: [&str; 16] = [
+const KEYS: [&str; 15] = [
     "title",
     "command",
     "headless",
     "signs",
     "stream",
     "dialect",
-    "reason",
     "prompt",
     "prompt-words",
     "model",
@@ -24,8 +23,11 @@ const KEYS: [&str; 16] = [
     "tested",
     "approve",
 ];
-const OPTIONAL: [&str; 10] = [
+const OPTIONAL: [&str; 13] = [
     "allow",
+    "reason",
+    "error-lines",
+    "success-lines",
     "model-hint",
     "notes",
     "exit",
@@ -167,7 +169,8 @@ fn every_preset_follows_the_format() {
                 regex::Regex::new(&pattern).unwrap_or_else(|error| panic!("{name}: {error}"));
             assert!(!pattern.is_match(""), "{name}: {pattern} means every line");
         }
-        for reason in preset["reason"].as_array().unwrap() {
+        let reasons = preset.get("reason").and_then(|rows| rows.as_array());
+        for reason in reasons.into_iter().flatten() {
             let pattern = text(reason.as_table().unwrap(), "pattern");
             let pattern =
                 regex::Regex::new(pattern).unwrap_or_else(|error| panic!("{name}: {error}"));

@@ -52,6 +52,7 @@ const KEYS: &[(&str, &str, &str, &str)] = &[
     ("allowUnknownCost", "true", "/limits/cost_usd", "2.0"),
     ("maxTime", r#""2h""#, "/limits/time_ms", "7200000"),
     ("maxFailures", "9", "/limits/failures", "9"),
+    ("maxRest", r#""2h""#, "/limits/rest_ms", "7200000"),
     ("iterationTimeout", "90", "/limits/iteration_ms", "90000"),
     (
         "inactivityTimeout",

@@ -154,7 +154,7 @@ const ENDS: &[(&str, &str, Option<i64>)] = &[
     ("claude-400-toolong", "context", None),
     ("claude-404-model", "model", None),
     ("claude-429-forever", "rate-limit", None),
-    ("claude-500-forever", "crashed", None),
+    ("claude-500-forever", "unavailable", None),
     ("claude-529-forever", "overloaded", None),
     ("claude-sse-error", "overloaded", None),
     ("claude-maxtokens", "crashed", None),

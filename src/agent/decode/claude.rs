@@ -7,6 +7,7 @@
 //! since the previous result.
 
 use super::ActSink;
+use super::failure_classifier::kind_for_status;
 use super::json_lines::EventDecoder;
 use super::json_path::{str_at, u64_at, value_at};
 use super::tools::ToolTracker;
@@ -266,12 +267,13 @@ impl ClaudeDecoder {
             (_, "usage_limit_reached") => FailureKind::UsageLimit,
             _ if str_at(event, &["stop_reason"]) == "refusal" => FailureKind::Refused,
             _ => match (self.error.as_str(), u64_at(event, &["api_error_status"])) {
-                ("rate_limit", _) | (_, 429) => FailureKind::RateLimit,
-                ("overloaded", _) | (_, 529 | 503) => FailureKind::Overloaded,
-                ("authentication_failed", _) | (_, 401) => FailureKind::Login,
-                ("billing_error", _) | (_, 402) => FailureKind::Credit,
-                ("model_not_found", _) | (_, 404) => FailureKind::Model,
-                _ => return None,
+                ("rate_limit", _) => FailureKind::RateLimit,
+                ("overloaded", _) | ("server_error", 503 | 529) => FailureKind::Overloaded,
+                ("authentication_failed", _) => FailureKind::Login,
+                ("billing_error", _) => FailureKind::Credit,
+                ("model_not_found", _) => FailureKind::Model,
+                ("server_error", _) => FailureKind::Unavailable,
+                (_, status) => kind_for_status(status)?,
             },
         };
         match kind {

@@ -73,7 +73,7 @@ impl FailureClassifier {
         let reason = reason.map(|reason| AgentFailure {
             until_ms: reason
                 .until_ms
-                .filter(|ms| reset_time::is_valid_timestamp(*ms)),
+                .filter(|ms| reset_time::is_plausible(*ms, now_ms())),
             ..reason
         });
         Act::Failed { why, reason }
@@ -90,6 +90,7 @@ pub(super) fn kind_for_status(status: u64) -> Option<FailureKind> {
         413 => Some(FailureKind::Context),
         429 => Some(FailureKind::RateLimit),
         503 | 529 => Some(FailureKind::Overloaded),
+        500..600 => Some(FailureKind::Unavailable),
         _ => None,
     }
 }

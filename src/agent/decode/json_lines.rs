@@ -129,11 +129,15 @@ impl JsonLinesDecoder {
         let failures = &self.failures;
         match serde_json::from_slice::<Value>(line) {
             Ok(event) if event.is_object() => {
-                let is_known = self
-                    .events
-                    .decode(&event, &mut |act| emit(failures.complete(act)));
+                let mut has_acts = false;
+                let is_known = self.events.decode(&event, &mut |act| {
+                    has_acts = true;
+                    emit(failures.complete(act));
+                });
                 if !is_known {
                     emit(Act::Unparsed);
+                } else if !has_acts {
+                    emit(Act::OtherEvent);
                 }
             }
             _ if line.starts_with(b"{") => emit(Act::Unparsed),

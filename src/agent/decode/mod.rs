@@ -39,6 +39,8 @@ use std::path::Path;
 pub(crate) struct AgentProfile {
     dialect: DialectName,
     denials: Option<RegexSet>,
+    errors: Option<RegexSet>,
+    successes: Option<RegexSet>,
     failures: FailureClassifier,
 }
 
@@ -46,7 +48,9 @@ impl AgentProfile {
     pub(crate) fn new(agent: &Agent) -> Self {
         Self {
             dialect: agent.dialect.clone(),
-            denials: plain_text::denial_patterns(agent),
+            denials: plain_text::pattern_set(&agent.denied),
+            errors: plain_text::pattern_set(&agent.error_lines),
+            successes: plain_text::pattern_set(&agent.success_lines),
             failures: FailureClassifier::new(&agent.failure_patterns),
         }
     }
@@ -78,6 +82,18 @@ impl AgentProfile {
         self.denials
             .as_ref()
             .is_some_and(|denials| denials.is_match(line))
+    }
+
+    /// Returns the last line of plain text that reports an error; `None` if there is none, or if a
+    /// later line shows that the error has passed.
+    pub(crate) fn reported_error<'t>(&self, text: &'t str) -> Option<&'t str> {
+        let errors = self.errors.as_ref()?;
+        let is_success = |line: &str| {
+            let successes = self.successes.as_ref();
+            successes.is_some_and(|successes| successes.is_match(line))
+        };
+        let mut since_success = text.lines().rev().take_while(|line| !is_success(line));
+        since_success.find(|line| errors.is_match(line))
     }
 
     /// Returns the failure that a failed agent's last output describes; `None` if no pattern

@@ -3,15 +3,13 @@
 use super::ActSink;
 use crate::agent::pattern::PatternScanner;
 use crate::engine::Act;
-use crate::engine::plan::Agent;
 use regex::RegexSet;
 use std::borrow::Cow;
 
-/// Compiles the patterns of lines in which an agent reports a denied permission; `None` if it has
-/// no patterns.
-pub(super) fn denial_patterns(agent: &Agent) -> Option<RegexSet> {
+/// Compiles an agent's patterns for lines. `None` if there are none.
+pub(super) fn pattern_set(patterns: &[String]) -> Option<RegexSet> {
     // Even an empty set takes time to compile, and most commands have no patterns.
-    let patterns = Some(&agent.denied).filter(|patterns| !patterns.is_empty())?;
+    let patterns = Some(patterns).filter(|patterns| !patterns.is_empty())?;
     RegexSet::new(patterns).ok()
 }
 
@@ -92,11 +90,8 @@ mod tests {
     use super::*;
 
     fn decode(denied: &[&str], prompt: &str, pieces: &[&[u8]]) -> (String, Vec<String>) {
-        let agent = Agent {
-            denied: denied.iter().map(|p| (*p).to_owned()).collect(),
-            ..Agent::default()
-        };
-        let mut decoder = TextDecoder::new(denial_patterns(&agent), || prompt.to_owned());
+        let denied: Vec<String> = denied.iter().map(|p| (*p).to_owned()).collect();
+        let mut decoder = TextDecoder::new(pattern_set(&denied), || prompt.to_owned());
         let (mut text_so_far, mut denials) = (String::new(), Vec::new());
         let mut emit = |act: Act<'_>| match act {
             Act::Text(text) => text_so_far.push_str(&text),

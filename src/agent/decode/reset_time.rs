@@ -10,6 +10,14 @@ use std::sync::LazyLock;
 /// Length of a minute, in milliseconds. It is added to a time without seconds, which can mean any
 /// moment of its minute: its end is used.
 const MINUTE_MS: i64 = 60_000;
+/// How long ago a time of day may be and still mean today: messages are read late, and limits reset
+/// late. Anything earlier means tomorrow.
+const LATE_MS: i64 = 6 * 60 * MINUTE_MS;
+/// How many days ago a date without a year may be and still mean this year.
+const LATE_DAYS: i64 = 30;
+/// The latest reset time that is believed, in milliseconds from now. Limits reset every month at
+/// the latest; a later time is a number in another unit.
+const FAR_MS: i64 = 35 * 24 * 60 * MINUTE_MS;
 
 static MONTH_DAY: LazyLock<Regex> = LazyLock::new(|| {
     regex(
@@ -18,6 +26,8 @@ static MONTH_DAY: LazyLock<Regex> = LazyLock::new(|| {
 });
 static ISO_DATE: LazyLock<Regex> =
     LazyLock::new(|| regex(r"\b(?P<year>\d{4})-(?P<month>\d{2})-(?P<day>\d{2})\b"));
+static SLASH_DATE: LazyLock<Regex> =
+    LazyLock::new(|| regex(r"\b(?P<month>\d{1,2})/(?P<day>\d{1,2})/(?P<year>\d{4})\b"));
 static TIME_OF_DAY: LazyLock<Regex> = LazyLock::new(|| {
     regex(
         r"(?i)\b(?P<hour>\d{1,2})(?::(?P<minute>\d{2})(?::(?P<second>\d{2}))?)?\s*(?P<half>[ap])\.?m\b|\b(?P<hour24>\d{1,2}):(?P<minute24>\d{2})(?::(?P<second24>\d{2}))?\b",
@@ -26,22 +36,21 @@ static TIME_OF_DAY: LazyLock<Regex> = LazyLock::new(|| {
 static ZONE: LazyLock<Regex> =
     LazyLock::new(|| regex(r"\(([A-Za-z_]+(?:/[A-Za-z0-9_+-]+)*)\)|\b(UTC|GMT|Z)\b"));
 static DURATION: LazyLock<Regex> =
-    LazyLock::new(|| regex(r"(?i)\b(\d+(?:\.\d+)?)\s*(d|h|m|s|ms)[a-z]*\b"));
+    LazyLock::new(|| regex(r"(?i)([0-9]+(?:\.[0-9]+)?)\s*(ms|d|h|m|s)"));
 
 fn regex(pattern: &str) -> Regex {
     Regex::new(pattern).expect("the pattern is valid")
 }
 
-/// Parses a time and returns it in milliseconds since 1970; `None` if it is not a time. A time of
-/// day means its next occurrence after `now_ms`. A time without a zone is local time.
+/// Parses a time and returns it as Unix time in milliseconds. A time of day without a zone is local
+/// time. The result may be in the past: a limit that should have reset a few minutes ago.
 pub(crate) fn parse(text: &str, now_ms: i64) -> Option<i64> {
-    parse_unchecked(text, now_ms).filter(|ms| is_valid_timestamp(*ms))
+    parse_unchecked(text, now_ms).filter(|ms| is_plausible(*ms, now_ms))
 }
 
-/// Returns whether a time in milliseconds since 1970 is within the calendar's range. A number in
-/// another unit usually is not, and would make a loop wait forever.
-pub(super) fn is_valid_timestamp(ms: i64) -> bool {
-    Timestamp::from_millisecond(ms).is_ok()
+/// Returns whether a limit may reset at this Unix time in milliseconds.
+pub(super) fn is_plausible(ms: i64, now_ms: i64) -> bool {
+    ms >= 0 && ms <= now_ms.saturating_add(FAR_MS)
 }
 
 fn parse_unchecked(text: &str, now_ms: i64) -> Option<i64> {
@@ -73,8 +82,7 @@ fn parse_unchecked(text: &str, now_ms: i64) -> Option<i64> {
         .to_datetime(time)
         .to_zoned(zone)
         .ok()?;
-    // A time in the current minute may still be in the future.
-    let is_past = named.timestamp().as_millisecond() + MINUTE_MS <= now_ms;
+    let is_past = named.timestamp().as_millisecond() + MINUTE_MS + LATE_MS <= now_ms;
     let named = if date.is_none() && is_past {
         named.checked_add(1.day()).ok()?
     } else {
@@ -132,7 +140,10 @@ fn time_of_day(text: &str) -> Option<(Time, bool)> {
 }
 
 fn date(text: &str, now: &Zoned) -> Option<Date> {
-    if let Some(found) = ISO_DATE.captures(text) {
+    if let Some(found) = ISO_DATE
+        .captures(text)
+        .or_else(|| SLASH_DATE.captures(text))
+    {
         return Date::new(
             number(&found, "year")?,
             number(&found, "month")?,
@@ -149,13 +160,16 @@ fn date(text: &str, now: &Zoned) -> Option<Date> {
         .position(|month| found["month"].eq_ignore_ascii_case(month))? as i8
         + 1;
     let in_year = |year| Date::new(year, month, number(&found, "day")?).ok();
-    match number(&found, "year") {
-        Some(year) => in_year(year),
-        // In December, "Jan 2" means next year.
-        None => in_year(now.year())
-            .filter(|date| *date >= now.date())
-            .or_else(|| in_year(now.year() + 1)),
+    if let Some(year) = number(&found, "year") {
+        return in_year(year);
     }
+    // In December, "Jan 2" means next year; in January, "Dec 31" means last year.
+    let earliest = now.date().saturating_sub(LATE_DAYS.days());
+    let years = [now.year() - 1, now.year(), now.year() + 1];
+    years
+        .into_iter()
+        .filter_map(in_year)
+        .find(|date| *date >= earliest)
 }
 
 /// Parses a duration such as "in 2 hours 5 minutes" or "45s", and returns it in milliseconds;
@@ -192,10 +206,14 @@ mod tests {
             ("10:05pm (UTC)", "2026-11-15T22:06:00Z"),
             ("10pm (UTC)", "2026-11-15T22:01:00Z"),
             ("8:00pm (UTC)", "2026-11-15T20:01:00Z"),
-            ("7:59pm (UTC)", "2026-11-16T20:00:00Z"),
+            ("7:59pm (UTC)", "2026-11-15T20:00:00Z"),
+            ("2:05pm (UTC)", "2026-11-15T14:06:00Z"),
+            ("1:55pm (UTC)", "2026-11-16T13:56:00Z"),
             ("12:30am (UTC)", "2026-11-16T00:31:00Z"),
             ("Nov 18, 8:05pm (UTC)", "2026-11-18T20:06:00Z"),
-            ("Jan 2, 8:05am (UTC)", "2027-01-02T08:06:00Z"),
+            ("Nov 14, 8:05pm (UTC)", "2026-11-14T20:06:00Z"),
+            ("Dec 2 at 8am (UTC)", "2026-12-02T08:01:00Z"),
+            ("12/1/2026 (UTC)", "2026-12-01T00:00:00Z"),
             ("10:05pm (America/New_York)", "2026-11-16T03:06:00Z"),
             ("2026-12-01 at 00:00 UTC", "2026-12-01T00:01:00Z"),
             ("2026-12-01T00:00:05Z", "2026-12-01T00:00:05Z"),
@@ -204,6 +222,8 @@ mod tests {
             ("1794783030", "2026-11-15T22:50:30Z"),
             ("1794783030500", "2026-11-15T22:50:30.5Z"),
             ("in 1 hour 5 minutes", "2026-11-15T21:05:30Z"),
+            ("2 days 17 hours 14 minutes", "2026-11-18T13:14:30Z"),
+            ("5h12m3s.", "2026-11-16T01:12:33Z"),
             ("37s", "2026-11-15T20:01:07Z"),
             ("1.5s", "2026-11-15T20:00:31.5Z"),
         ] {
@@ -216,9 +236,29 @@ mod tests {
             "99:99",
             "1794783030500123",
             "9223372036854775807",
+            "99999999999",
+            "Jan 2, 8:05am (UTC)",
+            "in 60 days",
         ] {
             assert_eq!(parsed(text), None, "{text}");
         }
+    }
+
+    #[test]
+    fn a_date_without_a_year_is_the_nearest_one() {
+        let at = |now: &str, text: &str| {
+            let now: Timestamp = now.parse().unwrap();
+            let found = parse(text, now.as_millisecond()).unwrap();
+            Timestamp::from_millisecond(found).unwrap().to_string()
+        };
+        assert_eq!(
+            at("2026-12-20T00:00:00Z", "Jan 2, 8:05am (UTC)"),
+            "2027-01-02T08:06:00Z"
+        );
+        assert_eq!(
+            at("2027-01-01T00:10:00Z", "Dec 31, 11:59pm (UTC)"),
+            "2027-01-01T00:00:00Z"
+        );
     }
 
     #[test]

@@ -137,6 +137,13 @@ fn reject_contradictory_selection(
     Ok(())
 }
 
+/// Recognizes the preset's error messages in the output of a command that the user wrote.
+fn copy_failures(agent: &mut Agent, preset: &AgentPreset) {
+    agent.failure_patterns.clone_from(&preset.failure_patterns);
+    agent.error_lines.clone_from(&preset.error_lines);
+    agent.success_lines.clone_from(&preset.success_lines);
+}
+
 /// Finds one agent: the command after `--`, the agent in the settings, or the first installed
 /// preset.
 fn find_agent(
@@ -163,7 +170,7 @@ fn find_agent(
         if let Some((preset, interactive)) = detect_interactive(presets, &request.command) {
             agent.terminal = settings.pty.unwrap_or(interactive);
             agent.ready = preset.ready.clone().filter(|_| agent.terminal);
-            agent.failure_patterns.clone_from(&preset.failure_patterns);
+            copy_failures(&mut agent, preset);
             agent.login.clone_from(&preset.login);
             if !agent.terminal
                 && stream_flags::request_stream(&request.command[1..], &preset.stream)
@@ -421,6 +428,8 @@ fn preset_agent(
         denied: preset.denied.clone(),
         allows: level.allows.clone(),
         allow: preset.allow.clone(),
+        error_lines: preset.error_lines.clone(),
+        success_lines: preset.success_lines.clone(),
         dialect: DialectName::default(),
         failure_patterns: preset.failure_patterns.clone(),
         login: preset.login.clone(),

@@ -34,6 +34,9 @@ const EMBEDDED: [(&str, &str); 12] = embedded_presets![
     "pi",
 ];
 
+/// Error messages that any known agent may repeat.
+const COMMON_FAILURES: &str = include_str!("../../../presets/failures.toml");
+
 /// The command and the output format of one agent: a file in `presets/agents/`, or an entry of the
 /// setting `agents`. docs/presets.md describes every field.
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -56,6 +59,8 @@ pub(crate) struct AgentPreset {
     pub(crate) exit: Vec<PresetExit>,
     pub(crate) denied: Vec<String>,
     pub(crate) allow: Vec<AllowRule>,
+    pub(crate) error_lines: Vec<String>,
+    pub(crate) success_lines: Vec<String>,
     #[serde(rename = "reason")]
     pub(crate) failure_patterns: Vec<FailurePattern>,
     pub(crate) budget: Vec<String>,
@@ -140,9 +145,13 @@ pub(crate) fn presets(
             _ => all.push((name.clone(), changes.clone())),
         }
     }
+    let common = common_failures();
     let mut presets = Vec::new();
     for (name, value) in all {
-        let preset = parse_preset(&name, value)?;
+        let mut preset = parse_preset(&name, value)?;
+        if EMBEDDED.iter().any(|(known, _)| *known == name) {
+            preset.failure_patterns.extend_from_slice(&common);
+        }
         // Compiling patterns is slow, and the embedded ones are known to be valid.
         if custom.contains_key(&name) {
             check_patterns(&name, &preset)?;
@@ -153,14 +162,30 @@ pub(crate) fn presets(
 }
 
 fn check_patterns(name: &str, preset: &AgentPreset) -> Result<(), ConfigError> {
-    let denied = preset.denied.iter().map(|pattern| ("denied", pattern));
+    let lines = [
+        ("denied", &preset.denied),
+        ("errorLines", &preset.error_lines),
+        ("successLines", &preset.success_lines),
+    ];
+    let lines = lines
+        .into_iter()
+        .flat_map(|(key, patterns)| patterns.iter().map(move |pattern| (key, pattern)));
     let reasons = preset
         .failure_patterns
         .iter()
         .map(|rule| ("reason.pattern", &rule.pattern));
     let ready = preset.ready.iter().map(|pattern| ("ready", pattern));
-    let mut patterns = denied.chain(reasons).chain(ready);
+    let mut patterns = lines.chain(reasons).chain(ready);
     patterns.try_for_each(|(key, pattern)| check_pattern(&format!("agents.{name}.{key}"), pattern))
+}
+
+fn common_failures() -> Vec<FailurePattern> {
+    #[derive(Deserialize)]
+    struct Rows {
+        reason: Vec<FailurePattern>,
+    }
+    let rows: Rows = toml::from_str(COMMON_FAILURES).expect("the embedded table is valid");
+    rows.reason
 }
 
 fn parse_embedded(text: &str) -> Value {

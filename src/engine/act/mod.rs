@@ -77,6 +77,8 @@ pub enum Act<'a> {
     RawOutput(Cow<'a, [u8]>),
     /// A line of the agent's event stream that could not be parsed.
     Unparsed,
+    /// An event of the agent's stream that says nothing about its work.
+    OtherEvent,
     /// The agent finished successfully. The text is its final message, from which promises are
     /// read.
     Finished(Cow<'a, str>),
@@ -152,6 +154,7 @@ impl<'a> Act<'a> {
             Self::SideOutput(line) => Act::SideOutput(edit(line)),
             Self::RawOutput(bytes) => Act::RawOutput(bytes.into_owned().into()),
             Self::Unparsed => Act::Unparsed,
+            Self::OtherEvent => Act::OtherEvent,
             Self::Finished(text) => Act::Finished(edit(text)),
             Self::Failed { why, reason } => Act::Failed {
                 why: edit(why),
@@ -166,9 +169,10 @@ impl<'a> Act<'a> {
         Self::Thinking(Cow::Borrowed(""))
     }
 
-    /// Returns whether the act has content, unlike a [keepalive](Self::keepalive).
+    /// Returns whether the act is anything but a [keepalive](Self::keepalive) or an event that says
+    /// nothing about the work.
     pub(crate) fn has_content(&self) -> bool {
-        *self != Self::keepalive()
+        *self != Self::keepalive() && *self != Self::OtherEvent
     }
 
     /// Returns whether the act comes from a structured event stream. Output outside the stream does
@@ -184,11 +188,29 @@ impl<'a> Act<'a> {
         )
     }
 
+    /// Returns whether the act is something that the agent's model did.
+    pub(super) fn is_by_model(&self) -> bool {
+        matches!(
+            self,
+            Self::Text(_)
+                | Self::Thinking(_)
+                | Self::ToolStarted { .. }
+                | Self::ToolFinished { .. }
+                | Self::Denied(_)
+                | Self::TokensUsed { .. }
+                | Self::Finished(_)
+        )
+    }
+
     /// Returns whether the act shows progress, which resets the inactivity timeout.
     pub(crate) fn is_progress(&self) -> bool {
         !matches!(
             self,
-            Self::Retrying(_) | Self::SideOutput(_) | Self::RawOutput(_) | Self::Unparsed
+            Self::Retrying(_)
+                | Self::SideOutput(_)
+                | Self::RawOutput(_)
+                | Self::Unparsed
+                | Self::OtherEvent
         )
     }
 }

@@ -28,6 +28,12 @@ pub(crate) struct Tally {
     /// Tokens used since the agent last reported a cost, by model.
     unbilled: Vec<(String, Tokens)>,
     steps: Option<u32>,
+    /// Whether the model did anything.
+    has_model_acts: bool,
+    /// Whether the model called a tool.
+    has_tool_calls: bool,
+    /// Why the agent last retried a request.
+    retry: Option<String>,
     /// Whether a tool call succeeded, other than the agent's own bookkeeping.
     has_worked: bool,
     denied: u32,
@@ -46,15 +52,18 @@ impl Tally {
     /// denial, or an invalid cost.
     pub(crate) fn add(&mut self, act: &Act<'_>) -> bool {
         self.has_events |= act.is_stream_event();
+        self.has_model_acts |= act.is_by_model();
+        self.has_tool_calls |= matches!(act, Act::ToolStarted { .. } | Act::ToolFinished { .. });
         match act {
             Act::Text(_)
             | Act::Thinking(_)
             | Act::TerminalOutput(_)
             | Act::RawOutput(_)
             | Act::ToolStarted { .. }
-            | Act::Retrying(_)
             | Act::NearLimit { .. }
+            | Act::OtherEvent
             | Act::SideOutput(_) => {}
+            Act::Retrying(why) => self.retry = Some(error_excerpt(why)),
             Act::ToolFinished { name, ok, .. } => {
                 self.steps = Some(self.steps.unwrap_or(0).saturating_add(1));
                 self.has_worked |= *ok && !is_bookkeeping(name);
@@ -110,6 +119,21 @@ impl Tally {
     /// Returns whether any act came from a structured event stream.
     pub(crate) fn has_events(&self) -> bool {
         self.has_events
+    }
+
+    /// Returns whether the model called no tool.
+    pub(crate) fn is_idle(&self) -> bool {
+        !self.has_tool_calls
+    }
+
+    /// Returns whether the model did nothing at all.
+    pub(crate) fn is_silent(&self) -> bool {
+        !self.has_model_acts
+    }
+
+    /// Returns why the agent last retried a request; `None` if it did not.
+    pub(crate) fn last_retry(&self) -> Option<&str> {
+        self.retry.as_deref()
     }
 
     /// Returns the agent's final message; `None` if the event stream marked none or the message is

@@ -61,6 +61,7 @@ impl CheckReport {
 
 /// The result of an iteration's agent, complete once all its processes have exited.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[expect(clippy::struct_excessive_bools, reason = "each is an independent fact")]
 #[non_exhaustive]
 pub struct AgentReport {
     /// The exit status of the agent's process.
@@ -105,6 +106,13 @@ pub struct AgentReport {
     /// if it wrote nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
+    /// Whether its event stream contains no tool call, so that it cannot have changed anything.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub idle: bool,
+    /// Whether its event stream contains nothing that its model did: no message, no thought and no
+    /// tool call.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub silent: bool,
     /// The ID of the agent's session; `None` if unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session: Option<String>,

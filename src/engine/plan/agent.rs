@@ -39,6 +39,13 @@ pub(crate) struct Agent {
     /// Regular expressions for output lines that report a denied action.
     #[serde(default)]
     pub(crate) denied: Vec<String>,
+    /// Regular expressions for lines of plain text that report an error although the agent exits
+    /// with 0.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) error_lines: Vec<String>,
+    /// Regular expressions for lines of plain text which show that an earlier error has passed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) success_lines: Vec<String>,
     /// The format of the agent's output.
     #[serde(default)]
     pub(crate) dialect: DialectName,

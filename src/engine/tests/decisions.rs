@@ -100,6 +100,7 @@ fn the_most_serious_of_several_limits_is_named() {
         .state;
     state.plan.limits.tokens = Some(10);
     state.tokens.output = 10;
+    (state.plan.limits.rest_ms, state.waited_ms) = (Some(5), 5);
     (
         state.counted,
         state.consecutive_failures,
@@ -115,6 +116,7 @@ fn the_most_serious_of_several_limits_is_named() {
                 Limit::Tokens => state.tokens.output = 9,
                 Limit::Time => state.active_ms = 0,
                 Limit::Iterations => state.counted = 24,
+                Limit::Rest => state.waited_ms = 0,
                 Limit::Stalls | Limit::Blocks => state.session = None,
             }
             Some(limit)
@@ -122,13 +124,22 @@ fn the_most_serious_of_several_limits_is_named() {
         _ => None,
     };
     assert_eq!(
-        [limit(), limit(), limit(), limit(), limit(), limit()],
+        [
+            limit(),
+            limit(),
+            limit(),
+            limit(),
+            limit(),
+            limit(),
+            limit()
+        ],
         [
             Some(Limit::Failures),
             Some(Limit::Cost),
             Some(Limit::Tokens),
             Some(Limit::Time),
             Some(Limit::Iterations),
+            Some(Limit::Rest),
             None
         ]
     );

@@ -70,6 +70,7 @@ fn a_usage_limit_is_waited_out_and_the_iteration_is_refunded() {
         FailureKind::UsageLimit,
         FailureKind::RateLimit,
         FailureKind::Overloaded,
+        FailureKind::Unavailable,
     ] {
         let work = running().end(bad(kind, Some(5000)));
         assert_eq!(work.state.orders(), [Effect::WakeAtWall(5000)], "{kind:?}");
@@ -284,10 +285,26 @@ fn a_missing_login_switches_the_agent_and_is_fatal_if_none_is_left() {
     );
     let work = running_with_fallback().end(bad(FailureKind::Credit, None));
     assert_eq!(
-        fault(&work),
-        Some(Fault::Credit),
-        "missing credit does not switch the agent"
+        (work.state.agent_index, work.state.counted),
+        (1, 0),
+        "the other agent has its own account"
     );
+}
+
+#[test]
+fn if_no_agent_is_left_the_error_names_every_agent() {
+    let detail = |second| {
+        let work = running_with_fallback().end(bad(FailureKind::Login, None));
+        let work = work.start().end(bad(second, None));
+        work.state.outcome().unwrap().summary().detail
+    };
+    for second in [FailureKind::Login, FailureKind::Credit, FailureKind::Model] {
+        let text = detail(second);
+        assert!(
+            text.contains("first: it is not logged in") && text.contains("; second: "),
+            "{text}"
+        );
+    }
 }
 
 #[test]

@@ -241,6 +241,8 @@ fn lines() -> Vec<(Event, &'static str)> {
         }),
         finished: true,
         run_ended: true,
+        idle: true,
+        silent: true,
         note: Some("n".into()),
         session: Some("s".into()),
         transcript_bytes: Some(8),
@@ -387,7 +389,7 @@ fn lines() -> Vec<(Event, &'static str)> {
                 iteration: 3,
                 report,
             },
-            r#"{"event":"ended","iteration":3,"report":{"exit":{"signal":9},"ms":5,"said":{"promised":true,"promise_in_sentence":true,"matched":true,"blocked":"x","commit":"y"},"markers":["done","file"],"marker_texts":{"done":"ok"},"cost_usd":0.25,"tokens":{"input":1,"cache_read":2,"cache_write":3,"output":4},"steps":4,"bytes":7,"error":"no login","reason":{"kind":"usage-limit","until_ms":9},"finished":true,"over":true,"note":"n","session":"s","transcript_bytes":8,"strange":1,"denied":2,"denial":"ls","denials":["ls","rm"],"leftovers":2,"survivors":[3]}}"#,
+            r#"{"event":"ended","iteration":3,"report":{"exit":{"signal":9},"ms":5,"said":{"promised":true,"promise_in_sentence":true,"matched":true,"blocked":"x","commit":"y"},"markers":["done","file"],"marker_texts":{"done":"ok"},"cost_usd":0.25,"tokens":{"input":1,"cache_read":2,"cache_write":3,"output":4},"steps":4,"bytes":7,"error":"no login","reason":{"kind":"usage-limit","until_ms":9},"finished":true,"over":true,"note":"n","idle":true,"silent":true,"session":"s","transcript_bytes":8,"strange":1,"denied":2,"denial":"ls","denials":["ls","rm"],"leftovers":2,"survivors":[3]}}"#,
         ),
         (
             Event::Faulted {

@@ -94,10 +94,11 @@ pub(super) enum ActRecord<'a> {
 }
 
 impl<'a> ActRecord<'a> {
-    /// Converts an act to its stored form. Returns `None` for raw bytes, which are not stored.
+    /// Converts an act for storage. Returns `None` for raw bytes and for events without content,
+    /// which are not stored.
     pub(super) fn new(act: Act<'a>) -> Option<Self> {
         Some(match act {
-            Act::TerminalOutput(_) | Act::RawOutput(_) => return None,
+            Act::TerminalOutput(_) | Act::RawOutput(_) | Act::OtherEvent => return None,
             Act::Text(text) => Self::Text { text },
             Act::Thinking(text) => Self::Thinking { text },
             Act::ToolStarted { name, about } => Self::ToolStarted { tool: name, about },
