@@ -32,6 +32,10 @@ enum FinalText {
 }
 
 /// Reads the output of one agent run.
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is a separate fact about the output"
+)]
 pub(crate) struct OutputPipeline {
     profile: AgentProfile,
     decoder: OutputDecoder,

@@ -27,10 +27,6 @@ pub(crate) struct Now {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 #[non_exhaustive]
-#[expect(
-    clippy::large_enum_variant,
-    reason = "events are handled one at a time, and boxes would complicate the public type"
-)]
 pub enum Event {
     /// A runner took the loop's lock, after it had killed any processes an earlier runner left.
     Opened {

@@ -62,13 +62,7 @@ impl CooperativeRunner {
             (_, 0) | ([], _) => self.feed(0, opened()),
             (_, 1) => self.ask(Request::Pause),
             (_, 2) => self.ask(Request::StopNow),
-            (_, 3) => self.feed(
-                1,
-                Event::Faulted {
-                    class: Fault::Disk,
-                    detail: "full".into(),
-                },
-            ),
+            (_, 3) => self.feed(1, disk_full()),
             ([Effect::Check { iteration, check }], error) => {
                 let report = if error == u8::MAX || self.random.bool() {
                     green()
@@ -212,6 +206,13 @@ impl CooperativeRunner {
             );
         }
         self.feed(100, Event::Ended { iteration, report });
+    }
+}
+
+fn disk_full() -> Event {
+    Event::Faulted {
+        class: Fault::Disk,
+        detail: "full".into(),
     }
 }
 
