@@ -311,9 +311,10 @@ fn a_running_tool_counts_as_activity_but_retries_do_not() {
     let retries = format!("while :; do echo '{retry}'; sleep 0.1; done");
     let args = [&RUN[..], &["1", "--inactivity-timeout", "700ms"]].concat();
     let test = agent("claude", &format!("{INIT}\n"), &retries);
-    test.ralph(&args)
+    let outage = [&args[..], &["--probe", "10ms..10ms", "--max-rest", "1ms"]].concat();
+    test.ralph(&outage)
         .exits(1)
-        .says("it was silent for too long");
+        .says("its service fails or cannot be reached");
     let done =
         r#"{"type":"user","message":{"content":[{"type":"tool_result","tool_use_id":"t"}]}}"#;
     let then = format!("sleep 1.5; cat <<'E'\n{done}\n{}\nE", result(PROMISE));

@@ -104,7 +104,6 @@ pub(super) fn check(index: usize) -> Check {
 pub(super) fn green() -> CheckReport {
     CheckReport {
         exit: ProcessExit::from_code(0),
-        timed_out: false,
         ms: 10,
         ..CheckReport::default()
     }

@@ -12,6 +12,7 @@ mod formats;
 mod green_checks;
 mod kit;
 mod limits;
+mod markers;
 mod outages;
 mod prompt_feedback;
 mod prompt_safety;
