@@ -4,14 +4,19 @@ use super::ActSink;
 use crate::engine::Act;
 use crate::engine::plain_text::plain;
 use crate::engine::signals::fold_whitespace;
-use regex::RegexSet;
+use regex::{Regex, RegexSet};
 use serde_json::Value;
 use std::borrow::Cow;
+use std::sync::LazyLock;
 
 /// Maximum length of a tool call's description, in characters.
 const ABOUT_MAX: usize = 200;
 /// Maximum number of lines of a tool's error that are searched for a denial.
 const DENIAL_LINES: usize = 20;
+/// The time, level and source with which a program logs a line.
+static LOG_PREFIX: LazyLock<Regex> = LazyLock::new(|| {
+    Regex::new(r"^\d{4}-\d\d-\d\dT\S+\s+[A-Z]+\s+[\w:]+: (?:error=)?").expect("a constant pattern")
+});
 /// Maximum number of tools tracked at once.
 const TOOLS_MAX: usize = 1000;
 
@@ -170,7 +175,12 @@ impl ToolTracker {
     fn denial<'t>(&self, text: &'t str) -> Option<&'t str> {
         let denials = self.denials.as_ref()?;
         let mut lines = text.lines().take(DENIAL_LINES);
-        lines.find(|line| denials.is_match(&plain(line)))
+        let line = lines.find(|line| denials.is_match(&plain(line)))?;
+        Some(
+            LOG_PREFIX
+                .find(line)
+                .map_or(line, |prefix| &line[prefix.end()..]),
+        )
     }
 
     /// Removes all running tools, at the end of a turn.
@@ -328,5 +338,7 @@ mod tests {
         tools.start("3", "Bash", &json!({}), &mut emit);
         tools.fail("3", "not allowed", &mut emit);
         assert_eq!(acts[1], "Denied(\"not allowed\")", "{acts:?}");
+        let logged = "2026-11-18T02:10:43.6Z ERROR core::tools::router: error=write not allowed";
+        assert_eq!(tools.denial(logged), Some("write not allowed"));
     }
 }
