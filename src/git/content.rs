@@ -8,6 +8,7 @@ use super::READ_MAX;
 use super::command;
 use super::command::GitOutput;
 use super::diff::find_top;
+use super::inner;
 use super::overlay::{alternates, copy_with_mtime, git_path};
 use super::working_tree::WORK;
 use std::cell::OnceCell;
@@ -15,7 +16,7 @@ use std::ffi::{OsStr, OsString};
 use std::fs::{self, DirBuilder, File};
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::io;
-use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -139,7 +140,8 @@ impl TreeContent {
     /// Returns a hash of the content of submodules and other repositories inside this one, given
     /// the latter's paths. `None` if there are none.
     fn nested_hash(&self, mut nested: Vec<Vec<u8>>) -> Result<Option<u64>, String> {
-        nested.extend(self.submodules()?);
+        let submodules = inner::submodules(&self.top).into_iter();
+        nested.extend(submodules.map(|path| path.into_os_string().into_vec()));
         nested.retain(|path| self.join(path).join(".git").exists());
         if nested.is_empty() || self.depth == DEPTH_MAX {
             return Ok(None);
@@ -158,31 +160,6 @@ impl TreeContent {
             (&path, inner.id()?).hash(&mut all);
         }
         Ok(Some(all.finish()))
-    }
-
-    fn submodules(&self) -> Result<Vec<Vec<u8>>, String> {
-        if !self.top.join(".gitmodules").exists() {
-            return Ok(Vec::new());
-        }
-        let args = [
-            "config",
-            "-z",
-            "-f",
-            ".gitmodules",
-            "--get-regexp",
-            r"\.path$",
-        ];
-        let mut command = command::git(&self.top);
-        command.args(args);
-        let output = command::run(&mut command, READ_MAX, command::TIMEOUT)
-            .map_err(command::GitError::message)?;
-        // Each entry is the key, a newline and the path.
-        let entries = output.stdout.split(|byte| *byte == 0);
-        let paths = entries.filter_map(|entry| {
-            let newline = entry.iter().position(|byte| *byte == b'\n')?;
-            Some(entry[newline + 1..].to_vec())
-        });
-        Ok(paths.collect())
     }
 
     fn join(&self, path: &[u8]) -> PathBuf {

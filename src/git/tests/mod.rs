@@ -1,6 +1,7 @@
 //! Tests of diffs with real repositories.
 
 mod content;
+mod content_id;
 mod isolation;
 mod limits;
 mod repositories;
