@@ -147,11 +147,8 @@ fn a_claim_over_a_red_check_waits_for_child_loops_before_another_iteration() {
         },
         inbox: None,
     });
-    let stops = Effect::Drain {
-        iteration: 1,
-        stop: true,
-    };
-    assert_eq!(woke(ending, 300_000).orders(), [stops]);
+    let orders = woke(ending, 300_000).orders();
+    assert!(matches!(orders[..], [Effect::Drain { stop: true, .. }]));
     assert_eq!(red(new().exit(0)).runs(), Some(2), "no claim");
     let mut old = new().say("<promise>X</promise>");
     old.state.plan.rules = FIRST_RULES;
