@@ -41,11 +41,7 @@ pub(crate) fn decide(state: &State) -> Decision {
             Decision::Drain
         };
     }
-    let ending = done(state)
-        .or_else(|| blocked_or_waiting(state))
-        .or_else(|| fatal(state))
-        .or_else(|| limit_reached(state));
-    if let Some(outcome) = ending {
+    if let Some(outcome) = ending(state) {
         return match outcome {
             outcome if state.drained => Decision::End(outcome),
             // An immediate pause does not wait for child loops. The loop is still done when it
@@ -57,8 +53,7 @@ pub(crate) fn decide(state: &State) -> Decision {
     if matches!(state.request, Request::Pause | Request::PauseNow) {
         return Decision::Pause;
     }
-    let is_disputed = state.is_claimed() && !state.all_green();
-    if is_disputed && !state.drained && state.plan.rules != FIRST_RULES {
+    if state.is_disputed() && !state.drained {
         // A child loop may be about to turn the check green. No iteration is paid for until it has
         // ended and the checks have run again.
         return Decision::Drain;
@@ -70,6 +65,15 @@ pub(crate) fn decide(state: &State) -> Decision {
         NextAgent::Use(index) => Decision::Run(index),
         NextAgent::AllRestingUntil(wall_ms) => Decision::RestUntil(wall_ms),
     }
+}
+
+/// Returns the outcome with which the loop ends unless a person asks for something else; `None` if
+/// it continues.
+fn ending(state: &State) -> Option<Outcome> {
+    done(state)
+        .or_else(|| blocked_or_waiting(state))
+        .or_else(|| fatal(state))
+        .or_else(|| limit_reached(state))
 }
 
 /// Returns `Done` if the work is [proven](State::done_basis) and the SCM tasks have succeeded.
@@ -138,6 +142,18 @@ impl State {
     /// 0 does not reset the count of a push that is always rejected.
     pub(super) fn failures(&self) -> u32 {
         self.consecutive_failures.max(self.scm.failures)
+    }
+
+    /// Returns whether the agent claims that the task is done, but a check is red. Under the first
+    /// rules, such a claim was ignored.
+    fn is_disputed(&self) -> bool {
+        self.plan.rules != FIRST_RULES && self.is_claimed() && !self.all_green()
+    }
+
+    /// Returns whether the loop waits for its child loops only because of a disputed claim, and
+    /// continues afterwards.
+    pub(super) fn continues_after_draining(&self) -> bool {
+        self.is_disputed() && !self.request.is_stop() && ending(self).is_none()
     }
 
     /// Returns whether another iteration follows unless the checks prove the work done.

@@ -44,6 +44,20 @@ impl State {
         }
     }
 
+    /// Called when child loops are still running at the time `at` up to which the loop waits for
+    /// them. It stops them, but not if it continues itself.
+    pub(super) fn drain_timed_out(&mut self, at: u64) {
+        if self.continues_after_draining() {
+            self.drained = true;
+            self.proceed();
+        } else {
+            self.phase = Phase::Draining {
+                until_ms: Some(at),
+                stop: true,
+            };
+        }
+    }
+
     /// Continues after a crash during the wait. Child loops may have changed the workspace since,
     /// so checks and SCM tasks run again.
     pub(super) fn drain_again(&mut self) {
@@ -66,6 +80,7 @@ impl State {
                 self.proceed();
             }
             Request::Stop | Request::StopNow | Request::PauseNow => self.proceed(),
+            Request::Pause if self.continues_after_draining() => self.proceed(),
             Request::Go if stopping => self.reopen(),
             Request::Go | Request::Pause => {}
         }

@@ -2,6 +2,7 @@
 
 use super::event::{AgentReport, Fault};
 use super::iteration::{Iteration, IterationEnd, RECENT_MAX};
+use super::plan::FIRST_RULES;
 use super::state::State;
 use serde::{Deserialize, Serialize};
 
@@ -195,12 +196,9 @@ impl State {
                 report.reason.filter(|_| report.was_denied_everything())
             }
             IterationEnd::MarkerSeen => None,
-            IterationEnd::Inactive | IterationEnd::TimedOut if report.is_at_limit() => {
-                report.reason
-            }
-            // The agent waited for its service until it was killed.
-            IterationEnd::Inactive | IterationEnd::TimedOut if report.silent => {
-                Some(FailureKind::Unavailable.into())
+            _ if self.waited_for_service(end, report) => {
+                let at_limit = report.reason.filter(|_| report.is_at_limit());
+                Some(at_limit.unwrap_or(FailureKind::Unavailable.into()))
             }
             IterationEnd::Faulted if self.process.is_none() => {
                 let (fault, _) = self.fault.as_ref()?;
@@ -210,9 +208,15 @@ impl State {
             _ => Some(killed(end)),
         }
     }
-}
 
-impl State {
+    /// Returns whether the agent waited for its service until it was killed. Under the first rules,
+    /// that was a timeout like any other.
+    pub(super) fn waited_for_service(&self, end: IterationEnd, report: &AgentReport) -> bool {
+        matches!(end, IterationEnd::Inactive | IterationEnd::TimedOut)
+            && (report.silent || report.is_at_limit())
+            && self.plan.rules != FIRST_RULES
+    }
+
     /// Returns whether the agent was denied everything in as many iterations in a row as the
     /// failure limit allows. Without that limit, the loop continues.
     pub(super) fn was_denied_too_often(&self) -> bool {

@@ -85,13 +85,17 @@ impl State {
     /// Applies the failure's policy. Returns whether the iteration is refunded: neither the
     /// iteration nor the failure then counts.
     pub(super) fn apply_failure(&mut self, failure: AgentFailure, report: &AgentReport) -> bool {
+        let is_first_rules = self.plan.rules == FIRST_RULES;
         // Under the first rules, missing credit ended the loop.
-        let is_ended_by_credit =
-            failure.kind == FailureKind::Credit && self.plan.rules == FIRST_RULES;
         let has_alternative = !self.plan.fallback.is_empty()
             && failure.kind.is_agent_specific()
-            && !is_ended_by_credit;
-        match failure.kind.policy() {
+            && !(is_first_rules && failure.kind == FailureKind::Credit);
+        let policy = match failure.kind {
+            // Under the first rules, the first such denial ended the loop.
+            FailureKind::Denied if is_first_rules => FailurePolicy::Stop(Fault::Permission),
+            kind => kind.policy(),
+        };
+        match policy {
             FailurePolicy::Fail => false,
             FailurePolicy::Wait => {
                 let (now_ms, waits) = (self.wall_ms, self.availability_mut().waits);

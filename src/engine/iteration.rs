@@ -223,13 +223,10 @@ impl State {
     pub(super) fn record_iteration(&mut self, end: IterationEnd, report: &AgentReport) {
         let reason = self.failure_of(end, report);
         // Other ends were caused by ralph or a person, so no failure policy applies.
-        let is_agents_own = match end {
-            IterationEnd::Exited | IterationEnd::Lingered | IterationEnd::PatternMatched => true,
-            IterationEnd::Inactive | IterationEnd::TimedOut => {
-                report.silent || report.is_at_limit()
-            }
-            _ => false,
-        };
+        let is_agents_own = matches!(
+            end,
+            IterationEnd::Exited | IterationEnd::Lingered | IterationEnd::PatternMatched
+        ) || self.waited_for_service(end, report);
         let refunded =
             reason.is_some_and(|reason| is_agents_own && self.apply_failure(reason, report));
         let mut iteration = Iteration {

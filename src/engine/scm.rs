@@ -6,6 +6,7 @@
 //! of the plan's tasks.
 
 use super::event::{CheckReport, ProcessExit, is_false};
+use super::plan::FIRST_RULES;
 use super::state::{Phase, State};
 use super::work_elsewhere::WorkElsewhere;
 use serde::{Deserialize, Serialize};
@@ -209,18 +210,30 @@ impl State {
     /// Returns whether the worktree task still has to run in this iteration. It is not needed if
     /// the plan's own `commit` has run, successfully or not.
     fn is_worktree_commit_due(&self) -> bool {
-        let tried = (0..self.scm.reports.len()).any(|task| self.scm_task_args(task) == COMMIT);
+        let tried =
+            (0..self.scm.reports.len()).any(|task| self.commits_worktree(self.scm_task_args(task)));
         self.plan.worktree.is_some()
             && self.iteration > 0
             && self.scm.worktree_commit.is_none()
             && !tried
     }
 
+    /// Returns whether one of the plan's tasks makes the commit that the loop's worktree needs.
+    /// Under the first rules, a commit with options did not.
+    fn commits_worktree(&self, task: &str) -> bool {
+        if self.plan.rules == FIRST_RULES {
+            task == COMMIT
+        } else {
+            CommitTask::parse(task).is_some()
+        }
+    }
+
     /// Returns the index of the task to run next; `None` if none is due. If the plan has no
     /// `commit`, the worktree task runs first: a push needs a commit to push.
     pub(crate) fn next_scm_task(&self) -> Option<usize> {
         let worktree = self.is_worktree_commit_due().then(|| self.worktree_task());
-        if self.plan.scm.tasks.iter().any(|task| task == COMMIT) {
+        let mut tasks = self.plan.scm.tasks.iter();
+        if tasks.any(|task| self.commits_worktree(task)) {
             self.next_plan_task().or(worktree)
         } else {
             worktree.or(self.next_plan_task())

@@ -406,8 +406,13 @@ impl State {
                 _ => self.proceed(),
             }
         }
-        if let Phase::Draining { until_ms, stop } = &mut self.phase {
-            *stop |= until_ms.is_some_and(|at| at <= self.clock_ms);
+        if let Phase::Draining {
+            until_ms: Some(at),
+            stop: false,
+        } = self.phase
+            && at <= self.clock_ms
+        {
+            self.drain_timed_out(at);
         }
     }
 

@@ -201,8 +201,9 @@ fn is_empty_dir(path: &Path) -> bool {
 /// Says which work exists only in the repository at `path`; `None` if none does. `removed` is the
 /// directory that will be removed together with it.
 pub(super) fn unsaved_work(path: &Path, removed: &Path) -> Option<String> {
+    let not_readable = || Some("not readable".into());
     let Ok(tree) = WorkingTree::find(&[], path) else {
-        return Some("not readable".into());
+        return not_readable();
     };
     if !tree.is_at(path) {
         // Its `.git` has been deleted: the files belong to no repository.
@@ -222,7 +223,9 @@ pub(super) fn unsaved_work(path: &Path, removed: &Path) -> Option<String> {
     });
     let removed = std::fs::canonicalize(removed).unwrap_or_else(|_| removed.to_owned());
     let is_lost = common.is_none_or(|common| common.starts_with(removed));
-    let head = tree.head_commit().ok()?;
+    let Ok(head) = tree.head_commit() else {
+        return not_readable();
+    };
     let mut args = vec!["rev-list", "--count"];
     args.extend(head.as_deref());
     // Of a repository that is removed, only commits that a remote has as well remain.
@@ -231,11 +234,13 @@ pub(super) fn unsaved_work(path: &Path, removed: &Path) -> Option<String> {
     } else {
         args.extend(["--not", "--glob=*"]);
     }
-    let output = tree.git(&args).ok()?;
+    let Ok(output) = tree.git(&args) else {
+        return not_readable();
+    };
     match String::from_utf8_lossy(&output.stdout).trim() {
         "0" => None,
         "1" => Some("1 commit".into()),
-        "" => Some("not readable".into()),
+        "" => not_readable(),
         count => Some(format!("{count} commits")),
     }
 }

@@ -53,6 +53,8 @@ impl Runner<'_> {
     }
 
     fn start_iteration(&mut self, iteration: u32, prompt: File) -> Result<Flow, RunnerError> {
+        // The child loops of an earlier wait may have ended since.
+        self.children = None;
         let has_fallback = !self.rec.state.plan.fallback.is_empty();
         let agent = has_fallback.then(|| self.rec.state.agent().name.clone());
         // With preflight, the content at the start is known already.

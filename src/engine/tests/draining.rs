@@ -4,7 +4,7 @@
 use super::kit::TestLoop;
 use crate::engine::event::{AgentReport, Event, Marker, Request, RequestSource, TextSignals};
 use crate::engine::plan::FIRST_RULES;
-use crate::engine::{Effect, Outcome};
+use crate::engine::{Amount, Effect, Limit, LimitChange, Outcome};
 
 /// Returns a loop whose work is done and whose child loops are not drained yet.
 fn done() -> TestLoop {
@@ -135,7 +135,20 @@ fn a_claim_over_a_red_check_waits_for_child_loops_before_another_iteration() {
         Some(2),
         "child loops are not drained twice"
     );
-    assert!(ask(claimed(), Request::PauseNow).is_paused());
+    for request in [Request::Pause, Request::PauseNow] {
+        assert!(ask(claimed(), request).is_paused());
+    }
+    let late = woke(claimed(), 300_000);
+    assert_eq!(late.runs(), Some(2), "child loops are not stopped");
+    let ending = claimed().feed_without_draining(Event::Changed {
+        limit: LimitChange {
+            limit: Limit::Iterations,
+            max: Some(Amount::Count(1)),
+        },
+        inbox: None,
+    });
+    let orders = woke(ending, 300_000).orders();
+    assert!(matches!(orders[..], [Effect::Drain { stop: true, .. }]));
     assert_eq!(red(new().exit(0)).runs(), Some(2), "no claim");
     let mut old = new().say("<promise>X</promise>");
     old.state.plan.rules = FIRST_RULES;

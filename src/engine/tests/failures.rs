@@ -2,6 +2,7 @@
 
 use super::kit::{TestLoop, Transition};
 use crate::engine::event::{AgentReport, Marker, Notice, ProcessExit, Request, RequestSource};
+use crate::engine::failure::FailureKind;
 use crate::engine::iteration::{IterationEnd, RECENT_MAX};
 use crate::engine::outcome::WaitReason;
 use crate::engine::{Effect, Limit, Outcome, Phase};
@@ -256,4 +257,20 @@ impl TestLoop {
         }
         self
     }
+}
+
+#[test]
+fn journals_without_rules_keep_their_reactions_to_failures() {
+    let failed = |kind: FailureKind| AgentReport {
+        exit: ProcessExit::from_code(1),
+        reason: Some(kind.into()),
+        ..AgentReport::default()
+    };
+    let work = || TestLoop::new().first_rules().open().start();
+    let denied = work().end(failed(FailureKind::Denied)).outcome();
+    assert_eq!(denied.summary().why, "permission");
+    let late = work()
+        .notice(Notice::Silence)
+        .end(failed(FailureKind::UsageLimit));
+    assert_eq!((late.state.counted, late.runs()), (1, Some(2)));
 }

@@ -153,6 +153,13 @@ fn a_commit_task_makes_the_worktree_commit_unnecessary() {
         Some(2),
         "the commit is not tried twice"
     );
+    let work = green(&["commit -m 'Fix it' --no-verify"]);
+    assert_eq!(
+        work.orders(),
+        commits(1, 0),
+        "its message and options count"
+    );
+    assert!(work.scm_tasks("s").is_done());
     let work = with(&["commit"]).start().exit(0).check("r");
     assert_eq!(
         work.orders(),
