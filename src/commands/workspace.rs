@@ -27,7 +27,9 @@ impl ChosenWorkspace {
     /// Chooses the workspace.
     pub(crate) fn find(here: bool) -> Result<Self, CommandError> {
         let current = current_dir()?;
-        let top = git::checkout_top(&current).filter(|_| !here);
+        // A repository that ignores the current directory has nothing to do with the work there.
+        let top = git::checkout_top(&current)
+            .filter(|top| !here && (*top == current || !git::is_ignored(&current)));
         let current_dir = top
             .and_then(|top| current.strip_prefix(top).ok())
             .unwrap_or(Path::new(""))

@@ -20,7 +20,13 @@ pub(super) fn resolve_task(
     settings: &Settings,
     request: &RunRequest,
 ) -> Result<Option<Task>, ConfigError> {
-    let typed = request.task.clone().filter(|task| !task.trim().is_empty());
+    let typed = request.task.clone();
+    if typed.as_ref().is_some_and(|task| task.trim().is_empty()) {
+        return config_error(
+            "the task is empty",
+            "describe the task, or leave it out to use PROMPT.md or only the checks",
+        );
+    }
     if typed.is_some() && stack.is_from_flag("prompt") {
         return config_error(
             "TASK and --prompt cannot be combined",

@@ -53,7 +53,12 @@ impl State {
 
     /// Judges the newest iteration once all its checks have run. An iteration that was refunded or
     /// interrupted neither counts nor resets the count.
+    ///
+    /// If the content is unknown and all checks are green, there is nothing to judge by.
     pub(super) fn judge_progress(&mut self) {
+        if self.content.now.is_none() && self.all_green() {
+            return;
+        }
         let key = self.state_key();
         let is_new = !self.progress.seen.contains(&key);
         if is_new {

@@ -10,6 +10,7 @@ use super::command::GitOutput;
 use super::diff::find_top;
 use super::inner;
 use super::overlay::{alternates, copy_with_mtime, git_path};
+use super::status::is_ignored;
 use super::working_tree::WORK;
 use std::cell::OnceCell;
 use std::ffi::{OsStr, OsString};
@@ -40,10 +41,10 @@ pub(crate) struct TreeContent {
 }
 
 impl TreeContent {
-    /// Finds the working tree that contains `workspace`; `None` if there is none or git is not
-    /// installed. Files are written to `scratch`.
+    /// Finds the working tree that contains `workspace`; `None` if there is none, if it ignores the
+    /// workspace, or if git is not installed. Files are written to `scratch`.
     pub(crate) fn find(workspace: &Path, scratch: &Path) -> Result<Option<Self>, String> {
-        let top = find_top(workspace)?;
+        let top = find_top(workspace)?.filter(|top| top == workspace || !is_ignored(workspace));
         Ok(top.map(|top| Self {
             top,
             scratch: scratch.join("content"),

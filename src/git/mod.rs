@@ -28,7 +28,7 @@ pub(crate) use content::TreeContent;
 pub(crate) use diff::DiffBase;
 pub(crate) use inner::path_name;
 pub(crate) use project::{checkout_top, project};
-pub(crate) use status::TreeStatus;
+pub(crate) use status::{TreeStatus, is_ignored};
 pub(crate) use working_tree::{WorkingTree, WorkingTreeError};
 
 /// Maximum size of the output that is read from one git command, in bytes.

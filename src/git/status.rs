@@ -1,7 +1,9 @@
 //! Detects problems, before a loop starts, that would keep its work from being committed or pushed.
 
+use super::READ_MAX;
 use super::command;
 use super::working_tree::WorkingTree;
+use std::path::Path;
 
 /// The properties of a working tree that matter for commits and pushes.
 #[derive(Debug, Default)]
@@ -27,6 +29,14 @@ const OPERATIONS: [(&str, &str); 5] = [
     ("CHERRY_PICK_HEAD", "a cherry-pick"),
     ("REVERT_HEAD", "a revert"),
 ];
+
+/// Returns whether git ignores `dir`, as a repository in the home directory ignores most others.
+pub(crate) fn is_ignored(dir: &Path) -> bool {
+    let mut command = command::git(dir);
+    command.args(["check-ignore", "--quiet", "."]);
+    command::run(&mut command, READ_MAX, command::TIMEOUT)
+        .is_ok_and(|output| output.code == Some(0))
+}
 
 impl WorkingTree {
     /// Returns the current status. A property that git cannot determine counts as no problem.

@@ -26,6 +26,11 @@ pub(super) fn missing(state: &State) -> Option<String> {
         _ => return None,
     }
     let (green, proof) = (state.all_green(), &state.plan.proof);
+    if state.is_claimed() && state.checks.iter().any(Option::is_none) {
+        return Some(
+            "the agent claimed to be done, but there was no time to run the checks".into(),
+        );
+    }
     if state.is_claimed() && !green {
         return Some("the agent claimed to be done, but not every check was green".into());
     }

@@ -27,11 +27,13 @@ pub(crate) fn width() -> Option<usize> {
 /// while the shell's job is its parent, the warden. Either group may be in the foreground. If the
 /// foreground group cannot be read, the runner may draw.
 pub(super) fn in_foreground() -> bool {
-    let foreground = rustix::termios::tcgetpgrp(stdout());
-    let warden = rustix::process::getpgid(rustix::process::getppid());
-    let own = rustix::process::getpgrp();
-    foreground
-        .ok()
-        .zip(warden.ok())
-        .is_none_or(|(foreground, warden)| foreground == warden || foreground == own)
+    // After the warden was killed, the parent may be an init whose group rustix cannot represent.
+    let warden = rustix::process::getppid().filter(|parent| !parent.is_init());
+    let warden = warden.and_then(|warden| rustix::process::getpgid(Some(warden)).ok());
+    match (rustix::termios::tcgetpgrp(stdout()), warden) {
+        (Ok(foreground), Some(warden)) => {
+            foreground == warden || foreground == rustix::process::getpgrp()
+        }
+        _ => true,
+    }
 }

@@ -208,3 +208,21 @@ fn a_worktree_is_no_part_of_the_workspace_around_it() {
     outer.end().exits(130);
     inner.end().exits(130);
 }
+
+#[test]
+fn a_directory_that_the_repository_ignores_is_its_own_workspace() {
+    let test = Test::git().file(".gitignore", "*\n");
+    test.sh("mkdir -p project");
+    let args = [
+        "run",
+        "--name",
+        "a",
+        "--until-green",
+        "--check",
+        "test -f made",
+    ];
+    let agent = ["--", "touch", "made"];
+    let done = run_in(&test, "project", &[&args[..], &["x"], &agent].concat()).exits(0);
+    assert!(!done.err.contains("the workspace is"), "{}", done.err);
+    assert!(test.workspace().join("project/made").exists());
+}

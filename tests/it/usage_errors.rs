@@ -42,7 +42,7 @@ fn a_loop_needs_a_task() {
     refused(
         &test,
         &["run", " ", "--", "true"],
-        "no task given",
+        "the task is empty",
         "--prompt-file",
     );
     refused(

@@ -179,3 +179,16 @@ fn one_prompt_asks_for_another_approach() {
         assert_eq!(due, warned, "max {max}");
     }
 }
+
+#[test]
+fn outside_git_green_checks_are_no_stall() {
+    let mut work = TestLoop::new()
+        .checks(1)
+        .with(|plan| plan.limits.stalls = Some(2))
+        .open()
+        .check("g");
+    for _ in 0..4 {
+        work = work.start().exit(0).check("g");
+    }
+    assert_eq!(work.runs(), Some(5));
+}
