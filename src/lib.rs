@@ -98,6 +98,7 @@ pub mod event {
         TextSignals,
     };
     pub use crate::engine::limits::LimitChange;
+    pub use crate::engine::long_rest::{LongRest, RestStage};
     pub use crate::engine::outcome::{OutcomeSummary, WaitReason};
     pub use crate::engine::scm::{ScmTaskReport, SkipReason};
     pub use crate::engine::work_elsewhere::{MovedHead, WorkElsewhere};

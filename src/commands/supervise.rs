@@ -1,6 +1,5 @@
 //! Runs a loop under a warden process, shows it on the console, and prints the summary at the end.
 
-use crate::agent::redact::Redactor;
 use crate::agent::task_dir::TaskDir;
 use crate::cli::OutputArgs;
 use crate::engine::format::{plural, process_count};
@@ -10,18 +9,16 @@ use crate::lifecycle::error::CommandError;
 use crate::lifecycle::handle::{exemptions, read_loop};
 use crate::lifecycle::locks::LoopLocks;
 use crate::process::warden;
-use crate::runner::notify;
+use crate::runner::notify::Notification;
 use crate::runner::reactor::Reactor;
 use crate::runner::{AgentHost, Observer, Runner, RunnerError, RunnerExit};
 use crate::store::derived_files::DerivedFiles;
-use crate::store::dir::create_file;
 use crate::store::{Journal, JournalHeader, JournalLine, LoopDir, LoopView, StateDir};
 use crate::ui::console::{Console, ConsoleMode};
 use crate::ui::print::{print_message, report_error, warn};
 use crate::ui::tty::use_color;
 use crate::ui::{notification, status, summary};
-use std::fs::File;
-use std::io::{IsTerminal, Write};
+use std::io::IsTerminal;
 use std::time::Duration;
 
 /// Runs a loop in a supervisor process, under this process as its warden, and returns the exit
@@ -114,6 +111,7 @@ pub(crate) fn run_in_process(dir: &LoopDir, output: OutputArgs) -> Result<ExitCo
         AgentHost::Process,
         &mut observer,
     )
+    .map(|runner| runner.notify_rests(notification::rest_payload))
     .and_then(Runner::run);
     observer.console.close();
     let (exit, header, state) = result.map_err(|error| {
@@ -149,35 +147,18 @@ fn run_notify_command(
     state: &State,
     finished: Option<&JournalLine>,
 ) {
-    let Some(redacted) = state.plan.notify.as_deref() else {
+    if state.plan.notify.is_none() {
         return;
-    };
-    let command = &Redactor::from_env().restore(redacted, &state.plan.redacted)[..];
+    }
     let payload = notification::payload(header, state, finished, &dir.path().display().to_string());
-    let (path, log) = (dir.notify_payload(), dir.notify_log());
-    let result = payload.to_string();
-    let written = create_file(&path).and_then(|mut file| writeln!(file, "{result}"));
-    let problem = match written
-        .and_then(|()| create_file(&log))
-        .and_then(|_| File::open(&path))
-    {
-        Ok(input) => notify::run(notify::Notification {
-            command,
-            dir: &state.plan.workspace,
-            name: &header.name,
-            input,
-            result: &result,
-            log,
-            grace: Duration::from_millis(state.plan.grace.term_ms),
-            exemptions: exemptions(&StateDir::containing(dir)),
-        }),
-        Err(error) => Some(error.to_string()),
+    let notification = Notification {
+        dir,
+        header,
+        state,
+        payload: &payload,
     };
-    if let Some(problem) = problem {
-        warn(format!(
-            "--notify {redacted:?}: {problem}; see {}",
-            dir.notify_log().display()
-        ));
+    if let Some(problem) = notification.run(exemptions(&StateDir::containing(dir))) {
+        warn(problem);
     }
 }
 

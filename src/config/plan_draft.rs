@@ -68,6 +68,12 @@ fn build_plan(config: &Config, request: &RunRequest) -> Result<Plan, ConfigError
             "rename the directory: the journal can only store UTF-8 paths",
         );
     }
+    if settings.probe.base.0 == 0 {
+        return config_error(
+            format!("{} must be longer than 0", stack.display_name("probe")),
+            "an agent at its limit would be started again at once; write 1s..1s for a short rest",
+        );
+    }
     let (agent, fallback) = agents::resolve_agents(config, request)?;
     // Without a stream there are no token counts, so the plan needs no prices.
     let has_stream = std::iter::once(&agent)

@@ -52,10 +52,10 @@
 //!
 //! - Input: [`event`] (the journal's events), [`plan`] (what the loop was asked to do), [`act`]
 //!   (what an agent does while it works) and [`signals`] (claims in an agent's text).
-//! - State machine: [`state`], [`step`], [`iteration`] (the end of an iteration),
+//! - State machine: [`state`], [`step`], [`orders`], [`iteration`] (the end of an iteration),
 //!   [`decide`](mod@decide), [`proven`] (when the work is done), [`stall`] (when a loop makes no
 //!   progress), [`failure`] and [`fallback`] (failed agents), [`scm`] (SCM tasks),
-//!   [`drain`] (child loops) and [`session`] (loops inside a client session).
+//!   [`long_rest`] (rests to notify of), [`drain`] (child loops) and [`session`] (loops inside a client session).
 //! - Output: [`outcome`] (how a loop ends) and [`prompt`] (the text of the next prompt).
 #![deny(clippy::disallowed_methods, clippy::disallowed_types)]
 
@@ -74,6 +74,8 @@ pub(crate) mod format;
 mod idle;
 pub(crate) mod iteration;
 pub(crate) mod limits;
+pub(crate) mod long_rest;
+pub(crate) mod orders;
 pub(crate) mod outcome;
 pub(crate) mod plain_text;
 pub(crate) mod plan;
@@ -101,7 +103,8 @@ pub(crate) use event::{Marker, Now, ProcessExit};
 pub use exit_code::ExitCode;
 pub(crate) use limits::LimitChange;
 pub use limits::{Amount, Limit};
+pub(crate) use orders::Effect;
 pub(crate) use outcome::{Liveness, Status};
 pub use outcome::{Outcome, StopReason};
 pub(crate) use plan::Plan;
-pub(crate) use state::{Effect, Phase, ProcessIdentity, State};
+pub(crate) use state::{Phase, ProcessIdentity, State};

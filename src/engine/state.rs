@@ -1,8 +1,8 @@
 //! Defines a loop's state: a fold of its journal whose size is bounded, however long the journal
 //! grows.
 //!
-//! [`State::step`](super::step) changes the state; [`State::orders`] derives from it what must be
-//! running. Some fields keep the serialized names of earlier versions, because `state.json` caches
+//! [`State::step`](super::step) changes the state; [`State::orders`](super::orders) derives from it
+//! what must be running. Some fields keep the serialized names of earlier versions, because `state.json` caches
 //! the state.
 
 use super::event::{CheckReport, Fault, Marker, Request, RequestSource, TextSignals};
@@ -10,6 +10,7 @@ use super::fallback::AgentAvailability;
 use super::format::{dollars, with_limit};
 use super::idle::Verdict;
 use super::iteration::{Iteration, IterationEnd};
+use super::long_rest::LongRest;
 use super::outcome::{Liveness, Outcome, Status};
 use super::plan::Plan;
 use super::scm::ScmState;
@@ -105,6 +106,9 @@ pub(crate) struct State {
     /// available, in milliseconds.
     #[serde(default)]
     pub(crate) waited_ms: u64,
+    /// The long rest whose start was notified; `None` once its end was notified, or the loop ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) notified_rest: Option<LongRest>,
     /// What was known before the newest iteration began, in case its agent does nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) previous_verdict: Option<Box<Verdict>>,
@@ -222,53 +226,6 @@ impl From<ProcessIdentity> for (u32, u64) {
     }
 }
 
-/// A process that must be running now, or an action that is due.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Effect {
-    /// Run a check of the plan.
-    Check {
-        /// The number of the iteration whose work the check is for.
-        iteration: u32,
-        /// The check's index in the plan.
-        check: usize,
-    },
-    /// Run an SCM task, either one from the plan or the worktree task.
-    ScmTask {
-        /// The number of the iteration whose work the task is for.
-        iteration: u32,
-        /// The task's index in the plan.
-        task: usize,
-    },
-    /// Wait for the loop's child loops to end.
-    Drain {
-        /// The number of the latest iteration.
-        iteration: u32,
-        /// Whether to stop the child loops.
-        stop: bool,
-    },
-    /// Run the agent, starting it if necessary.
-    Run {
-        /// The number of the agent's iteration.
-        iteration: u32,
-    },
-    /// Kill the agent and all its processes.
-    Kill {
-        /// The number of the agent's iteration.
-        iteration: u32,
-        /// Whether to send SIGKILL at once, without SIGTERM first.
-        hard: bool,
-    },
-    /// Send [`Event::Woke`](super::Event::Woke) at this time, in milliseconds on the loop's clock.
-    WakeAt(u64),
-    /// Send [`Event::Woke`](super::Event::Woke) at this wall-clock time, in milliseconds since
-    /// 1970.
-    WakeAtWall(i64),
-    /// Write the loop's ending to the journal.
-    Finish(Outcome),
-    /// Exit the runner; there is nothing left to do.
-    Leave,
-}
-
 impl State {
     /// Returns the state of a loop that has not started.
     pub(crate) fn new(plan: Plan) -> Self {
@@ -304,6 +261,7 @@ impl State {
             tokens: Tokens::default(),
             session_usage: Vec::new(),
             waited_ms: 0,
+            notified_rest: None,
             previous_verdict: None,
             rest_until_ms: 0,
             recent: VecDeque::new(),
@@ -313,56 +271,6 @@ impl State {
             inbox_offset: 0,
             process: None,
             finished: false,
-        }
-    }
-
-    /// Returns the processes that must be running now and the actions that are due. The runner
-    /// starts what is ordered and not running, and stops what is running and not ordered.
-    pub(crate) fn orders(&self) -> Vec<Effect> {
-        let iteration = self.iteration;
-        match &self.phase {
-            Phase::NotStarted => vec![],
-            Phase::Checking => {
-                let check = self.checks.iter().position(Option::is_none);
-                self.until_out_of_time(check.map(|check| Effect::Check { iteration, check }))
-            }
-            Phase::Committing => {
-                let task = self.next_scm_task();
-                self.until_out_of_time(task.map(|task| Effect::ScmTask { iteration, task }))
-            }
-            Phase::Running { started, .. } => {
-                let number = if *started { iteration } else { iteration + 1 };
-                let mut orders = vec![Effect::Run { iteration: number }];
-                orders.extend(self.deadlines().map(|(at, _)| at).min().map(Effect::WakeAt));
-                orders
-            }
-            Phase::Draining { until_ms, stop } => {
-                let mut orders = vec![Effect::Drain {
-                    iteration,
-                    stop: *stop,
-                }];
-                orders.extend(until_ms.filter(|_| !stop).map(Effect::WakeAt));
-                orders
-            }
-            Phase::Killing { hard, .. } => vec![Effect::Kill {
-                iteration,
-                hard: *hard,
-            }],
-            Phase::Resting {
-                wall_ms: Some(wall_ms),
-                ..
-            } => {
-                let mut orders = vec![Effect::WakeAtWall(*wall_ms)];
-                orders.extend(self.out_of_patience_at().map(Effect::WakeAt));
-                orders
-            }
-            Phase::Resting { until_ms, .. } => {
-                let out_of_time = self.out_of_time_at().unwrap_or(u64::MAX);
-                vec![Effect::WakeAt(out_of_time.min(*until_ms))]
-            }
-            Phase::Paused => vec![Effect::Leave],
-            Phase::Ended(_) if self.finished => vec![Effect::Leave],
-            Phase::Ended(outcome) => vec![Effect::Finish(outcome.clone())],
         }
     }
 
@@ -458,13 +366,6 @@ impl State {
         [marker, time, iteration].into_iter().flatten()
     }
 
-    /// Returns the orders for a check or an SCM task. The alarm comes first, so that nothing starts
-    /// after the time limit.
-    fn until_out_of_time(&self, job: Option<Effect>) -> Vec<Effect> {
-        let alarm = self.job_stops_at().map(Effect::WakeAt);
-        alarm.into_iter().chain(job).collect()
-    }
-
     /// Returns when the time limit stops the running check or SCM task, on the loop's clock; `None`
     /// if it does not.
     ///
@@ -478,14 +379,6 @@ impl State {
         };
         self.out_of_time_at()
             .filter(|_| is_bounded && !self.drained)
-    }
-
-    /// Returns when the loop has waited as long as it may, on the loop's clock; `None` if it does
-    /// not wait, or may wait for as long as it takes.
-    fn out_of_patience_at(&self) -> Option<u64> {
-        let max_ms = self.plan.limits.rest_ms.filter(|_| self.is_probing())?;
-        let left_ms = max_ms.saturating_sub(self.waited_ms);
-        Some(self.clock_ms.saturating_add(left_ms))
     }
 
     /// Returns the time at which the time limit is reached if the loop stays active, in

@@ -60,6 +60,7 @@ impl State {
                 self.advance_inbox(*inbox);
                 self.skip_rest();
             }
+            Event::Notified { stage, rest } => self.rest_notified(*stage, rest),
             Event::Spawned {
                 iteration,
                 pid,
@@ -96,7 +97,10 @@ impl State {
             }
             Event::Faulted { class, detail } => self.faulted(*class, detail),
             Event::Woke => self.woke(),
-            Event::Finished { .. } => self.finished = matches!(self.phase, Phase::Ended(_)),
+            Event::Finished { .. } => {
+                self.finished = matches!(self.phase, Phase::Ended(_));
+                self.notified_rest = None;
+            }
             Event::Spawned { .. } | Event::Unknown => {}
         }
         // Decide again if the next iteration has not started: a limit or a request may now prevent

@@ -20,7 +20,6 @@ mod children;
 mod clock;
 mod host;
 mod job;
-#[cfg(feature = "cli")]
 pub(crate) mod notify;
 mod owner;
 mod poll_schedule;
@@ -46,6 +45,7 @@ use crate::store::{self, JournalHeader, JournalLine, LoopDir, OpenedJournal, dir
 use bus_relay::BusRelay;
 use children::ChildDrain;
 use clock::{Alarms, millis};
+use notify::RestPayload;
 use prompt::Prompts;
 use reactor::{Input, JobKey, Reactor};
 use reconcile::Flow;
@@ -130,6 +130,8 @@ pub(crate) struct Runner<'a> {
     profiles: Vec<AgentProfile>,
     /// The time of the last check that found enough free disk space. `None` before the first.
     disk_checked_at: Option<Instant>,
+    /// Builds the notifications of long rests; `None` if the runner does not notify.
+    rest_payload: Option<RestPayload>,
 }
 
 impl<'a> Runner<'a> {
@@ -155,6 +157,7 @@ impl<'a> Runner<'a> {
             alarms: Alarms::default(),
             children: None,
             disk_checked_at: None,
+            rest_payload: None,
         })
     }
 
@@ -327,8 +330,8 @@ impl<'a> Runner<'a> {
                 self.rec
                     .record_request(Request::Pause, RequestSource::Sigterm)?;
             }
-            Input::Signal(SignalEvent::ChildExited | SignalEvent::Resized)
-            | Input::JobEnded(JobKey::Notify, ..) => {}
+            Input::Signal(SignalEvent::ChildExited | SignalEvent::Resized) => {}
+            Input::JobEnded(JobKey::Notify, result, _) => self.notify_ended(&result),
             Input::Requested(request) => {
                 self.rec.record_request(request, RequestSource::Host)?;
             }

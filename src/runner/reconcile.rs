@@ -25,7 +25,7 @@ impl Runner<'_> {
         let orders = self.rec.state.orders();
         self.alarms.clear_orders();
         if let Some(key) = self.reactor.running()
-            && !orders.iter().any(|order| job_of(order) == Some(key))
+            && !may_continue(key, &orders)
         {
             let is_hard = |order: &Effect| matches!(order, Effect::Kill { hard: true, .. });
             self.reactor.stop(orders.iter().any(is_hard));
@@ -34,6 +34,13 @@ impl Runner<'_> {
         for order in orders {
             match order {
                 _ if job_of(&order).is_some() && self.reactor.running().is_some() => {}
+                Effect::Notify { stage, rest } => {
+                    if let Some(payload) = self.rest_payload
+                        && self.reactor.running().is_none()
+                    {
+                        return self.notify_rest(payload, stage, rest);
+                    }
+                }
                 Effect::Run { .. }
                     if self.host.session().is_some() && self.rec.state.awaiting_turn() =>
                 {
@@ -105,6 +112,17 @@ impl Runner<'_> {
             branch: state.worktree_revision().map(str::to_owned),
         })?;
         self.rec.sync()
+    }
+}
+
+/// Returns whether the running job is ordered. The notify command is ordered only to start. It
+/// continues, and the next job waits for it, unless the runner is about to exit.
+fn may_continue(job: JobKey, orders: &[Effect]) -> bool {
+    match job {
+        JobKey::Notify => !orders
+            .iter()
+            .any(|order| matches!(order, Effect::Finish(_) | Effect::Leave)),
+        _ => orders.iter().any(|order| job_of(order) == Some(job)),
     }
 }
 

@@ -97,9 +97,11 @@ pub(super) fn lines(event: &Event, state: &State) -> Vec<(String, TextStyle)> {
             .unwrap_or_default(),
         Event::Opened { .. } => opened(state),
         // A fault ends the loop, so the line for `Finished` shows it.
-        Event::Spawned { .. } | Event::Faulted { .. } | Event::Woke | Event::Unknown => {
-            vec![]
-        }
+        Event::Notified { .. }
+        | Event::Spawned { .. }
+        | Event::Faulted { .. }
+        | Event::Woke
+        | Event::Unknown => vec![],
     }
 }
 

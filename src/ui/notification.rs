@@ -1,7 +1,8 @@
 //! Builds the JSON object that a `--notify` command reads on standard input.
 
+use crate::engine::long_rest::{LongRest, RestStage};
 use crate::engine::{ExitCode, Liveness, State};
-use crate::store::{JournalHeader, JournalLine};
+use crate::store::{JournalHeader, JournalLine, rfc3339};
 use serde_json::{Map, Value, json};
 
 /// Returns the `finished` line of `--json`, extended with the loop's name, status and paths. If
@@ -13,10 +14,42 @@ pub(crate) fn payload(
     directory: &str,
 ) -> Value {
     let finished = finished.and_then(|line| serde_json::from_str(&line.to_json()).ok());
-    let mut payload: Map<String, Value> = finished.unwrap_or_else(|| paused(state));
+    let payload = finished.unwrap_or_else(|| paused(state));
+    with_loop(payload, header, state, Liveness::Idle, directory)
+}
+
+/// Returns the object for the start or the end of a long rest.
+pub(crate) fn rest_payload(
+    header: &JournalHeader,
+    state: &State,
+    event: RestStage,
+    rest: &LongRest,
+    directory: &str,
+) -> Value {
+    let payload = json!({
+        "event": event,
+        "resting_until": rfc3339(rest.until_ms),
+        "why": rest.why,
+        "iterations": state.iteration,
+        "cost_usd": state.reported_cost(),
+        "duration_s": state.active_ms as f64 / 1000.0,
+        "worktree": state.plan.worktree.as_ref().map(|worktree| &worktree.path),
+    });
+    let payload = payload.as_object().cloned().unwrap_or_default();
+    with_loop(payload, header, state, Liveness::Running, directory)
+}
+
+/// Adds the loop's name, status and paths.
+fn with_loop(
+    mut payload: Map<String, Value>,
+    header: &JournalHeader,
+    state: &State,
+    liveness: Liveness,
+    directory: &str,
+) -> Value {
     for (name, value) in [
         ("name", json!(header.name)),
-        ("status", json!(state.status(Liveness::Idle).as_str())),
+        ("status", json!(state.status(liveness).as_str())),
         ("workspace", json!(state.plan.workspace)),
         ("directory", json!(directory)),
     ] {

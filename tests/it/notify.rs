@@ -1,8 +1,11 @@
 //! `--notify`: when the command runs, what it receives, and that it does not affect the loop.
 
+use crate::crash::crash;
 use crate::kit::{Test, until};
+use crate::scripting::{fields, names};
 use serde_json::Value;
 use std::fs;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 const RALPH: &str = env!("CARGO_BIN_EXE_ralph");
 
@@ -210,4 +213,167 @@ fn an_empty_notify_flag_turns_the_setting_off() {
         test.workspace().join("told").exists(),
         "the setting itself works"
     );
+}
+
+/// The agent `mine` is at a limit while the file `gate` exists, and then runs `limit`.
+fn limited(probe: &str, limit: &str) -> Test {
+    let settings = format!(
+        "probe = '{probe}'\n[agents.mine]\ncommand = 'mine'\ndialect = 'claude'\n\
+         [[agents.mine.exit]]\ncode = 7\nmeans = 'limit'\n"
+    );
+    let done = r#"{"type":"result","subtype":"success","is_error":false,"result":"<promise>COMPLETE</promise>"}"#;
+    let agent =
+        format!("#!/bin/sh\ncat >/dev/null\nif test -e gate; then\n{limit}\nfi\necho '{done}'\n");
+    Test::new()
+        .on_path("mine", &agent)
+        .file(".ralph/settings.toml", &settings)
+        .file("gate", "")
+}
+
+const REST: [&str; 7] = ["run", "x", "--name", "a", "--agent", "mine", "--notify"];
+
+fn run_limited(notify: &str) -> Vec<&str> {
+    [&REST[..], &[notify]].concat()
+}
+
+/// Returns what the command `cat >>told.jsonl` was told so far.
+fn all_told(test: &Test) -> Vec<Value> {
+    let file = fs::read_to_string(test.workspace().join("told.jsonl")).unwrap_or_default();
+    let lines = file.split_inclusive('\n');
+    let complete = lines.filter(|line| line.ends_with('\n'));
+    complete
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect()
+}
+
+fn told_events(test: &Test) -> Vec<String> {
+    let told = all_told(test);
+    told.iter()
+        .map(|told| told["event"].as_str().unwrap().to_owned())
+        .collect()
+}
+
+#[test]
+fn notify_runs_when_a_long_rest_begins_and_when_it_ends() {
+    let reset = SystemTime::now().duration_since(UNIX_EPOCH).unwrap() + Duration::from_secs(3600);
+    let info = format!(
+        r#"{{"type":"rate_limit_event","rate_limit_info":{{"status":"rejected","resetsAt":{}}}}}"#,
+        reset.as_secs()
+    );
+    let result = r#"{"type":"result","subtype":"success","is_error":true,"result":"You have hit your usage limit","api_error":"usage_limit_reached"}"#;
+    let limit = format!("echo '{info}'\necho '{result}'\nexit 1");
+    let test = limited("30s..30s", &limit);
+    let live = test.start(&run_limited("cat >>told.jsonl"));
+    until("the rest", || told_events(&test) == ["rest_started"]);
+    let status = test.status("a");
+    assert!(status["resting_until"].is_string(), "{status}");
+    test.sh("rm gate");
+    test.ralph(&["resume", "a", "--now"]).exits(0);
+    live.end().exits(0);
+    assert_eq!(
+        told_events(&test),
+        ["rest_started", "rest_ended", "finished"]
+    );
+    for told in &all_told(&test)[..2] {
+        for field in ["name", "workspace", "directory", "resting_until"] {
+            assert_eq!(told[field], status[field], "{field}");
+        }
+        assert_eq!(
+            [&told["status"], &told["why"]],
+            ["running", "mine: usage limit reached"]
+        );
+        assert_eq!(told["iterations"], 1);
+        let documented = names("scripting.md", "When a long rest begins or ends");
+        assert_eq!(fields(told), documented);
+    }
+    let recorded = test.events("a", "notified");
+    assert_eq!(
+        [&recorded[0]["stage"], &recorded[1]["stage"]],
+        ["rest_started", "rest_ended"]
+    );
+}
+
+#[test]
+fn a_rest_is_notified_once_even_if_its_runner_is_killed() {
+    let test = limited("1h..1h", "exit 7");
+    let live = test.start(&run_limited("cat >>told.jsonl"));
+    until("the rest", || told_events(&test) == ["rest_started"]);
+    live.signal("KILL");
+    drop(live);
+    until("the crash", || test.status("a")["status"] == "crashed");
+    let live = test.start(&["resume", "a"]);
+    until("the next runner", || test.events("a", "opened").len() == 2);
+    test.ralph(&["pause", "a"]).exits(0);
+    live.end().exits(3);
+    let live = test.start(&["resume", "a"]);
+    until("the third runner", || test.events("a", "opened").len() == 3);
+    test.sh("rm gate");
+    test.ralph(&["resume", "a", "--now"]).exits(0);
+    live.end().exits(0);
+    assert_eq!(
+        told_events(&test),
+        ["rest_started", "paused", "rest_ended", "finished"]
+    );
+}
+
+#[test]
+fn a_short_rest_is_not_notified() {
+    let test = limited("9m..9m", "exit 7");
+    let live = test.start(&run_limited("cat >>told.jsonl"));
+    until("the rest", || !test.events("a", "ended").is_empty());
+    test.sh("rm gate");
+    test.ralph(&["resume", "a", "--now"]).exits(0);
+    live.end().exits(0);
+    assert_eq!(told_events(&test), ["finished"]);
+}
+
+#[test]
+fn a_rest_s_notify_command_neither_delays_a_stop_nor_survives_its_runner() {
+    let hangs =
+        "cat >>told.jsonl; case $RALPH_RESULT in *rest_*) setsid sleep 600 & sleep 600;; esac";
+    let test = limited("1h..1h", "exit 7");
+    let live = test.start(&run_limited(hangs));
+    until("the rest", || told_events(&test) == ["rest_started"]);
+    test.ralph(&["stop", "a"]).exits(0);
+    live.end_within(Duration::from_secs(20)).exits(130);
+    assert_eq!(told_events(&test), ["rest_started", "finished"]);
+    assert!(test.survivors().is_empty());
+    let test = limited("1h..1h", "exit 7");
+    let live = test.start(&run_limited(hangs));
+    until("the rest", || told_events(&test) == ["rest_started"]);
+    live.signal("KILL");
+    drop(live);
+    until("the crash", || test.status("a")["status"] == "crashed");
+    until("its processes' end", || test.survivors().is_empty());
+    let test = limited("1h..1h", "exit 7");
+    let live = test.start(&run_limited(hangs));
+    until("the rest", || told_events(&test) == ["rest_started"]);
+    crash(live);
+    test.ralph(&["stop", "a"]).exits(0);
+    assert!(test.survivors().is_empty(), "the next command kills them");
+}
+
+#[test]
+fn a_failing_notify_command_does_not_end_a_rest() {
+    let test = limited("1h..1h", "exit 7");
+    let live = test.start(&run_limited("cat >>told.jsonl; exit 7"));
+    until("the rest", || told_events(&test) == ["rest_started"]);
+    test.sh("rm gate");
+    test.ralph(&["resume", "a", "--now"]).exits(0);
+    let done = live.end().exits(0);
+    let warnings = [&done.out[..], &done.err].concat();
+    assert_eq!(warnings.matches("it failed (exit 7)").count(), 3);
+}
+
+#[test]
+fn an_agent_at_its_limit_is_never_tried_again_without_a_rest() {
+    for probe in ["0", "0..15m", "0s..0s"] {
+        let test = Test::new().script("iteration 1\n  promise COMPLETE\n");
+        test.ralph(&run("", &["--probe", probe]))
+            .exits(2)
+            .complains("--probe must be longer than 0");
+        test.write(".ralph/settings.toml", &format!("probe = '{probe}'\n"));
+        test.ralph(&run("", &[])).exits(2).complains("probe");
+        assert!(!test.loop_dir("a").exists());
+    }
 }

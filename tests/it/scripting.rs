@@ -47,14 +47,14 @@ fn quoted(cell: &str) -> Vec<String> {
 }
 
 /// Returns the names in a table's first column.
-fn names(page: &str, after: &str) -> BTreeSet<String> {
+pub(crate) fn names(page: &str, after: &str) -> BTreeSet<String> {
     table(page, after)
         .iter()
         .flat_map(|row| quoted(&row[0]))
         .collect()
 }
 
-fn fields(object: &Value) -> BTreeSet<String> {
+pub(crate) fn fields(object: &Value) -> BTreeSet<String> {
     object
         .as_object()
         .unwrap_or_else(|| panic!("no object: {object}"))

@@ -9,6 +9,7 @@ pub use report::{AgentReport, CheckReport, ProcessExit, TextSignals};
 pub use request::{Request, RequestSource};
 
 use super::limits::LimitChange;
+use super::long_rest::{LongRest, RestStage};
 use super::outcome::{OutcomeSummary, StopReason};
 use super::scm::ScmTaskReport;
 use super::usage::Tokens;
@@ -115,6 +116,14 @@ pub enum Event {
         /// the inbox.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         inbox: Option<u64>,
+    },
+    /// A long rest began or ended, and the `--notify` command is about to run.
+    Notified {
+        /// Whether the rest begins or ends.
+        stage: RestStage,
+        /// The rest.
+        #[serde(flatten)]
+        rest: LongRest,
     },
     /// The agent's process was started.
     Spawned {

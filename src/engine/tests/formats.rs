@@ -7,6 +7,7 @@ use crate::engine::event::{
 };
 use crate::engine::failure::{AgentFailure, FailureKind};
 use crate::engine::format::{bytes, iteration_count, process_count};
+use crate::engine::long_rest::{LongRest, RestStage};
 use crate::engine::outcome::{OutcomeSummary, StopReason, WaitReason};
 use crate::engine::plain_text::plain;
 use crate::engine::plan::{Proof, Signal};
@@ -405,6 +406,16 @@ fn lines() -> Vec<(Event, &'static str)> {
                 tokens: None,
             },
             r#"{"event":"spent","iteration":3,"cost_usd":0.25}"#,
+        ),
+        (
+            Event::Notified {
+                stage: RestStage::Started,
+                rest: LongRest {
+                    until_ms: 5000,
+                    why: "claude: usage limit reached".into(),
+                },
+            },
+            r#"{"event":"notified","stage":"rest_started","until_ms":5000,"why":"claude: usage limit reached"}"#,
         ),
         (Event::Woke, r#"{"event":"woke"}"#),
         (Event::Unknown, r#"{"event":"unknown"}"#),

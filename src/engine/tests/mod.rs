@@ -12,6 +12,7 @@ mod formats;
 mod green_checks;
 mod kit;
 mod limits;
+mod long_rests;
 mod markers;
 mod outages;
 mod prompt_feedback;
