@@ -30,6 +30,17 @@ impl LayerStack {
     pub(crate) fn load(paths: &SettingsPaths) -> Result<Self, ConfigError> {
         let mut stack = Self::defaults();
         let project_dir = paths.workspace.join(".ralph");
+        let is_other = match project_dir.metadata() {
+            Ok(metadata) => !metadata.is_dir(),
+            Err(error) => error.kind() == ErrorKind::NotFound && project_dir.is_symlink(),
+        };
+        if is_other {
+            return config_error(
+                format!("{} is not a directory", project_dir.display()),
+                "ralph keeps its settings and working files in a directory of this name; \
+                 rename the file and try again",
+            );
+        }
         let user = paths
             .user_dir
             .as_deref()
@@ -106,13 +117,18 @@ pub(crate) fn reject_parent_settings(workspace: &Path) -> Result<(), ConfigError
         return Ok(());
     };
     let within = above.iter().skip(1).copied().chain([top]);
-    for (up, dir) in within.enumerate() {
+    for dir in within {
         if let Some(path) = find(&dir.join(".ralph"), "settings")? {
-            let name = path.file_name().unwrap_or_default().to_string_lossy();
-            let file = format!("{}.ralph/{name}", "../".repeat(up + 1));
             return config_error(
-                format!("{file} applies to {}, not to this directory", dir.display()),
-                "start the session in that directory",
+                format!(
+                    "this session is in {}, but the project's settings are in {}",
+                    workspace.display(),
+                    path.display()
+                ),
+                format!(
+                    "a loop in a session works in the session's directory: start the session in {}",
+                    dir.display()
+                ),
             );
         }
     }

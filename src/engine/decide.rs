@@ -136,6 +136,18 @@ impl Claims {
 }
 
 impl State {
+    /// Returns what the agent said against the ending of a loop that is done: that it is blocked, or
+    /// asks to wait. `None` if it said neither, or if the loop is not done.
+    pub(crate) fn overruled_claim(&self) -> Option<String> {
+        let Outcome::Done { .. } = self.outcome()? else {
+            return None;
+        };
+        Some(match blocked_or_waiting(self)? {
+            Outcome::Blocked { why } => format!("the agent also said that it is blocked: {why}"),
+            waiting => waiting.summary().detail,
+        })
+    }
+
     /// Returns the number of consecutive failures that count against the limit.
     ///
     /// Failures of the agent and of the SCM tasks are counted separately: an agent that exits with

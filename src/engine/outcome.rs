@@ -351,6 +351,9 @@ impl State {
         if let Some(text) = self.ending_text(outcome) {
             summary.detail.extend(["; the agent says: ", text]);
         }
+        if let Some(text) = self.overruled_claim() {
+            summary.detail.extend(["; ", &text]);
+        }
         Some(summary)
     }
 }

@@ -9,16 +9,16 @@ use super::command;
 use super::command::GitOutput;
 use super::diff::find_top;
 use super::inner;
-use super::overlay::{alternates, copy_with_mtime, git_path};
+use super::overlay::{alternates, copy_with_mtime, create_private, git_path};
 use super::status::is_ignored;
 use super::working_tree::WORK;
 use std::cell::OnceCell;
 use std::ffi::{OsStr, OsString};
-use std::fs::{self, DirBuilder, File};
+use std::fs::{self, DirBuilder, File, Permissions};
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
-use std::io;
+use std::io::{self, Write as _};
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
-use std::os::unix::fs::DirBuilderExt as _;
+use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
@@ -92,7 +92,9 @@ impl TreeContent {
             .partition(|path| path.ends_with(b"/"));
         if !changed.is_empty() {
             let list = self.scratch.join("paths");
-            fs::write(&list, changed.join(&0)).map_err(in_scratch)?;
+            create_private(&list)
+                .and_then(|mut file| file.write_all(&changed.join(&0)))
+                .map_err(in_scratch)?;
             let paths = File::open(&list).map_err(in_scratch)?;
             let update = [
                 "update-index",
@@ -106,6 +108,10 @@ impl TreeContent {
             self.git(&update, paths.into())?;
         }
         let tree = self.git(&["write-tree", "--missing-ok"], Stdio::null())?;
+        // Git has replaced the index, with a mode that depends on the umask.
+        if index.exists() {
+            fs::set_permissions(&index, Permissions::from_mode(0o600)).map_err(in_scratch)?;
+        }
         let tree = String::from_utf8_lossy(&tree.stdout).trim().to_owned();
         Ok(match self.nested_hash(nested)? {
             None => tree,

@@ -3,10 +3,10 @@
 use super::command;
 use super::command::{GitError, GitOutput};
 use std::ffi::OsString;
-use std::fs::{self, DirBuilder, File};
+use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, ErrorKind};
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
-use std::os::unix::fs::DirBuilderExt as _;
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -109,12 +109,19 @@ pub(super) fn git_path(top: &Path, name: &str) -> Result<PathBuf, String> {
     Ok(top.join(command::parse_path(&output.stdout)))
 }
 
+/// Creates a file that only the owner can read, or truncates it.
+pub(super) fn create_private(path: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.write(true).create(true).truncate(true).mode(0o600);
+    options.open(path)
+}
+
 /// Copies an index with its modification time. Git trusts an entry only if it is older than the
 /// index, so a newer time would hide files that changed right after the index was written.
 pub(super) fn copy_with_mtime(from: &Path, to: &Path) -> io::Result<()> {
     let mut from = File::open(from)?;
     let time = from.metadata()?.modified()?;
-    let mut to = File::create(to)?;
+    let mut to = create_private(to)?;
     io::copy(&mut from, &mut to)?;
     to.set_modified(time)
 }

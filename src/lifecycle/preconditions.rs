@@ -70,7 +70,13 @@ pub(crate) fn check_agent(
             format!("the agent's command is not executable: {program}"),
             format!("make it executable: chmod +x {}", path.display()),
         )),
-        Some(_) => Ok(()),
+        Some(path) => match program::missing_interpreter(&path, dir) {
+            None => Ok(()),
+            Some(why) => Err(CommandError::usage(
+                format!("the agent's command {program} cannot start: {why}"),
+                format!("correct the first line of {}", path.display()),
+            )),
+        },
     }
 }
 
@@ -90,8 +96,8 @@ fn check_done_file(draft: &PlanDraft) -> Result<(), CommandError> {
     }
 }
 
-/// Rejects a check whose command is missing, because it could never turn green. Asks the shell,
-/// because the command may be a builtin. A session has no preflight, but its user is there to
+/// Rejects a check whose command or its interpreter is missing, because it could never turn green.
+/// Asks the shell, because the command may be a builtin. A session has no preflight, but its user is there to
 /// correct the check.
 pub(crate) fn check_commands(plan: &Plan) -> Result<(), CommandError> {
     let in_session = plan.session.is_some();
@@ -100,33 +106,44 @@ pub(crate) fn check_commands(plan: &Plan) -> Result<(), CommandError> {
     }
     for check in &plan.proof.checks {
         let first = check.command.split_whitespace().next().unwrap_or_default();
-        let bare = first
+        let is_plain = first
             .chars()
-            .all(|c| c.is_ascii_alphanumeric() || "-_.+".contains(c));
-        if !bare {
+            .all(|c| c.is_ascii_alphanumeric() || "-_.+/".contains(c));
+        if !is_plain {
             continue;
         }
-        let known = Command::new("sh")
-            .args(["-c", "command -v -- \"$0\"", first])
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .status();
-        if known.is_ok_and(|status| !status.success()) {
-            return Err(CommandError::usage(
+        let dir = &plan.workspace;
+        let interpreter =
+            program::find(first, dir).and_then(|path| program::missing_interpreter(&path, dir));
+        let (why, remedy) = if let Some(why) = interpreter {
+            let remedy = format!("correct the first line of {first}");
+            (format!("{first} cannot start: {why}"), remedy)
+        } else if first.contains('/') || is_known_to_shell(first) {
+            continue;
+        } else {
+            let why = format!("command {first} not found");
+            (why, format!("install {first}"))
+        };
+        return Err(CommandError::usage(
+            format!("the check {:?} cannot run: {why}", check.command),
+            if in_session {
+                format!("{remedy}, or correct the check")
+            } else {
                 format!(
-                    "the check {:?} cannot run: command {first} not found",
-                    check.command
-                ),
-                if in_session {
-                    format!("install {first}, or correct the check")
-                } else {
-                    format!(
-                        "install {first}, correct the check, or use --no-preflight if the agent will provide {first}"
-                    )
-                },
-            ));
-        }
+                    "{remedy}, correct the check, or use --no-preflight if the agent will provide {first}"
+                )
+            },
+        ));
     }
     Ok(())
+}
+
+fn is_known_to_shell(command: &str) -> bool {
+    let known = Command::new("sh")
+        .args(["-c", "command -v -- \"$0\"", command])
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status();
+    !known.is_ok_and(|status| !status.success())
 }

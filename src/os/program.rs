@@ -1,6 +1,9 @@
-//! Finds programs by path or in `PATH`, and checks access rights.
+//! Finds programs by path or in `PATH`, and checks access rights and interpreters.
 
+use super::regular_file;
 use rustix::fs::{Access, access};
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
 /// Finds a program's file; `None` if it does not exist. A name without a slash is looked up in
@@ -23,4 +26,27 @@ pub(crate) fn is_executable(path: &Path) -> bool {
 /// Returns whether this user may write to the file, or change the directory's entries.
 pub(crate) fn is_writable(path: &Path) -> bool {
     access(path, Access::WRITE_OK).is_ok()
+}
+
+/// Maximum length of a `#!` line that the kernel reads, in bytes.
+const INTERPRETER_LINE_MAX: u64 = 256;
+
+/// Describes the missing interpreter of a script that would be started in `dir`; `None` if the file
+/// is not a script or its interpreter exists. For such a script, the kernel's error is the same as
+/// if the script itself were missing.
+pub(crate) fn missing_interpreter(script: &Path, dir: &Path) -> Option<String> {
+    let (start, _) = regular_file::read(script, INTERPRETER_LINE_MAX, true).ok()?;
+    let line = start.strip_prefix(b"#!")?;
+    let line = line.split(|byte| *byte == b'\n').next()?;
+    let mut words = line.split(|byte| matches!(byte, b' ' | b'\t'));
+    let interpreter = words.find(|word| !word.is_empty())?;
+    let path = dir.join(OsStr::from_bytes(interpreter));
+    if !matches!(path.try_exists(), Ok(false)) {
+        return None;
+    }
+    let name = String::from_utf8_lossy(interpreter);
+    Some(match name.strip_suffix('\r') {
+        Some(name) => format!("its first line ends with a carriage return after {name}"),
+        None => format!("its first line names the interpreter {name}, which does not exist"),
+    })
 }

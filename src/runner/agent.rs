@@ -14,6 +14,7 @@ use crate::engine::event::{AgentReport, Fault, Marker};
 use crate::engine::plan::PromptDelivery;
 use crate::engine::usage::Tokens;
 use crate::engine::{Event, ProcessIdentity, format};
+use crate::os::program;
 use crate::process::{orphans, tree};
 use crate::terminal::emulator::TerminalOptions;
 use regex::Regex;
@@ -211,7 +212,12 @@ impl Runner<'_> {
     ) -> Result<(), RunnerError> {
         let agent = self.rec.state.agent();
         let program = agent.command.first().unwrap_or(&agent.name).clone();
-        let text = format!("cannot start {program}: {error}");
+        let workspace = &self.rec.state.plan.workspace;
+        let why = program::find(&program, workspace)
+            .filter(|_| error.kind() == io::ErrorKind::NotFound)
+            .and_then(|path| program::missing_interpreter(&path, workspace))
+            .unwrap_or_else(|| error.to_string());
+        let text = format!("cannot start {program}: {why}");
         match error.kind() {
             io::ErrorKind::NotFound => self.rec.record_fault(Fault::NotFound, text),
             io::ErrorKind::PermissionDenied => self.rec.record_fault(Fault::Permission, text),

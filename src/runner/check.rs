@@ -11,8 +11,11 @@ use crate::engine::failing_lines::{failing_line, fingerprint};
 use crate::engine::plain_text::clean;
 use crate::engine::{Effect, Event};
 use crate::git::TreeContent;
+use crate::os::program;
 use crate::process::orphans;
 use crate::store::dir;
+use std::io::Write as _;
+use std::path::Path;
 
 /// Number of bytes at the end of a red check's output in which its failures are looked for.
 const FINGERPRINT_MAX: u64 = 1 << 20;
@@ -86,8 +89,14 @@ impl Runner<'_> {
             return Ok(());
         }
         let plan = &self.rec.state.plan;
-        let slug = &plan.proof.checks[check].slug;
+        let (slug, command) = {
+            let check = &plan.proof.checks[check];
+            (&check.slug, &check.command)
+        };
         let log = self.rec.dir.check_log(iteration, slug);
+        if matches!(result.exit.code, Some(126 | 127)) {
+            explain_start_failure(&log, command, &plan.workspace);
+        }
         let published = self
             .task_dir
             .publish_log(&log, &plan.guardrail_log(iteration, slug));
@@ -147,5 +156,17 @@ impl Runner<'_> {
         }
         let detail = format!("processes of {job} are still alive after SIGKILL: {survivors:?}");
         self.rec.record_fault(Fault::Survivors, detail)
+    }
+}
+
+/// Adds a line to a check's log if the check's program is a script without an interpreter: most
+/// shells report that the script itself does not exist.
+fn explain_start_failure(log: &Path, command: &str, workspace: &Path) {
+    let program = command.split_whitespace().next().unwrap_or_default();
+    let why = program::find(program, workspace)
+        .and_then(|path| program::missing_interpreter(&path, workspace));
+    if let Some(why) = why {
+        // The log is complete without this line.
+        let _ = dir::append_file(log).and_then(|mut log| writeln!(log, "ralph: {program}: {why}"));
     }
 }

@@ -106,7 +106,8 @@ impl Runner<'_> {
     pub(super) fn check_workspace(&mut self) -> FaultResult<()> {
         self.check_places()?;
         if let Err(error) = self.create_task_dir() {
-            let detail = format!("cannot write to the workspace: {error}");
+            let dir = self.task_dir.path().display();
+            let detail = format!("cannot write to the workspace: {dir}: {error}");
             return Err((Fault::Workspace, detail));
         }
         self.reactor.watch(self.task_dir.path());

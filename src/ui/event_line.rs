@@ -1,6 +1,6 @@
 //! Formats an event as lines for the console.
 
-use super::{TextStyle, outcome_text, rest_text, scm_text, worktree_text};
+use super::{TextStyle, one_line, outcome_text, rest_text, scm_text, worktree_text};
 use crate::engine::event::{CheckReport, Notice, Request, RequestSource};
 use crate::engine::failure::FailureKind;
 use crate::engine::format::{
@@ -10,7 +10,7 @@ use crate::engine::iteration::{Iteration, IterationEnd};
 use crate::engine::plan::{Approve, OnFail};
 use crate::engine::prompt::{describe_end, describe_red_check};
 use crate::engine::usage::Tokens;
-use crate::engine::{Event, ExitCode, Limit, LimitChange, Marker, Outcome, Phase, State};
+use crate::engine::{Event, ExitCode, Limit, LimitChange, Marker, Outcome, Phase, State, Status};
 
 /// Returns the lines for an event that has just been applied to `state`.
 pub(super) fn lines(event: &Event, state: &State) -> Vec<(String, TextStyle)> {
@@ -387,76 +387,60 @@ fn asked(request: Request, by: RequestSource, state: &State) -> Option<String> {
 
 fn finished(outcome: &Outcome, state: &State) -> Vec<(String, TextStyle)> {
     let count = iteration_count(state.iteration);
-    let complete = format!("loop complete after {count}");
-    match outcome {
-        Outcome::Done { .. } if state.claims.signals.matched => {
-            vec![
+    if outcome.status() == Status::Done {
+        let matched = (matches!(outcome, Outcome::Done { .. }) && state.claims.signals.matched)
+            .then(|| {
                 (
                     "done pattern matched, stopping loop".into(),
                     TextStyle::Green,
-                ),
-                (complete, TextStyle::Green),
-            ]
-        }
-        Outcome::Done { .. } | Outcome::Limit { success: true, .. } => {
-            vec![(complete, TextStyle::Green)]
-        }
-        Outcome::Limit {
-            limit: Limit::Failures,
-            ..
-        } if state.scm.failures > state.consecutive_failures => {
-            let why =
-                outcome_text::missing(state).map(|why| format!("the work is not proven: {why}"));
-            let stopping = format!(
-                "{} consecutive git failures, stopping loop",
-                state.scm.failures
-            );
-            std::iter::once(stopping)
-                .chain(why)
-                .map(|text| (text, TextStyle::Red))
-                .collect()
-        }
-        Outcome::Limit {
-            limit: Limit::Failures,
-            ..
-        } => {
-            let count = plural(u64::from(state.consecutive_failures), "consecutive failure");
-            vec![(format!("{count}, stopping loop"), TextStyle::Red)]
-        }
-        Outcome::Limit {
-            limit: Limit::Iterations,
-            ..
-        } => {
-            let why = outcome_text::missing(state)
-                .map(|why| format!(": {why}"))
-                .unwrap_or_default();
-            let reached = outcome.summary().detail;
-            vec![
-                (
-                    format!("loop ended after {count}: {reached}"),
-                    TextStyle::Red,
-                ),
-                (format!("the work is not proven{why}"), TextStyle::Red),
-            ]
-        }
-        // The command prints the error itself to standard error.
-        Outcome::Fatal { .. } => vec![(format!("loop ended after {count}"), TextStyle::Red)],
-        other => {
-            let style = if other.exit_code() == ExitCode::Failure {
-                TextStyle::Red
-            } else {
-                TextStyle::Yellow
-            };
-            let why = state
-                .outcome_summary()
-                .unwrap_or_else(|| other.summary())
-                .detail;
-            let mut all = vec![(format!("loop ended after {count}: {why}"), style)];
-            all.extend(
-                outcome_text::missing(state)
-                    .map(|why| (format!("the work is not proven: {why}"), style)),
-            );
-            all
-        }
+                )
+            });
+        let complete = (format!("loop complete after {count}"), TextStyle::Green);
+        let overruled = state.overruled_claim();
+        let overruled = overruled.map(|text| (one_line(&text), TextStyle::Yellow));
+        return matched
+            .into_iter()
+            .chain([complete])
+            .chain(overruled)
+            .collect();
     }
+    let mut lines = Vec::new();
+    if let Outcome::Limit {
+        limit: Limit::Failures,
+        ..
+    } = outcome
+    {
+        let failures = if state.scm.failures > state.consecutive_failures {
+            format!("{} consecutive git failures", state.scm.failures)
+        } else {
+            plural(u64::from(state.consecutive_failures), "consecutive failure")
+        };
+        lines.push(format!("{failures}, stopping loop"));
+    }
+    let why = state
+        .outcome_summary()
+        .unwrap_or_else(|| outcome.summary())
+        .detail;
+    let why = match outcome {
+        Outcome::Stopped { .. } => format!("stopped {why}"),
+        _ => one_line(&why),
+    };
+    lines.push(format!("loop ended after {count}: {why}"));
+    match (outcome_text::missing(state), outcome) {
+        (Some(why), _) => lines.push(format!("the work is not proven: {why}")),
+        (
+            None,
+            Outcome::Limit {
+                limit: Limit::Iterations,
+                ..
+            },
+        ) => lines.push("the work is not proven".into()),
+        _ => {}
+    }
+    let style = if outcome.exit_code() == ExitCode::Failure {
+        TextStyle::Red
+    } else {
+        TextStyle::Yellow
+    };
+    lines.into_iter().map(|text| (text, style)).collect()
 }

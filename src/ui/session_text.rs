@@ -189,20 +189,24 @@ pub(crate) fn ended(header: &JournalHeader, state: &State) -> String {
             .map(|step| format!("\nTo continue: {step}"))
             .unwrap_or_default()
     };
+    let overruled = state.overruled_claim();
+    let overruled = overruled
+        .map(|text| format!("; {}", one_line(&text)))
+        .unwrap_or_default();
     match &state.phase {
         Phase::Ended(Outcome::Done { checked: true }) if state.iteration == 0 => {
             "✅ ralph: every check is green already, so there is nothing to do; no loop was started"
                 .into()
         }
         Phase::Ended(Outcome::Done { checked: true }) => {
-            format!("✅ ralph: done after {after}: every check is green")
+            format!("✅ ralph: done after {after}: every check is green{overruled}")
         }
         Phase::Ended(Outcome::Done { checked: false }) => match state.expected_promise() {
             Some(promise) => format!(
-                "✅ ralph: detected <promise>{}</promise> after {after}",
+                "✅ ralph: detected <promise>{}</promise> after {after}{overruled}",
                 fold_whitespace(&promise)
             ),
-            None => format!("✅ ralph: done after {after}"),
+            None => format!("✅ ralph: done after {after}{overruled}"),
         },
         Phase::Ended(Outcome::Limit {
             limit: Limit::Iterations,

@@ -93,9 +93,10 @@ fn the_console_lines_of_consecutive_failures() {
         "[ralph] a: iteration 4 failed (exit: 1), retrying in 40ms (attempt 4/5)",
         "[ralph] a: iteration 5 failed (exit: 1)",
         "[ralph] a: 5 consecutive failures, stopping loop",
+        "[ralph] a: loop ended after 5 iterations: too many failures in a row",
         "✘ failed: too many failures in a row",
     ];
-    assert_eq!(lines[..7], expected);
+    assert_eq!(lines[..8], expected);
     assert!(
         done.out
             .contains("  next     ralph resume a · ralph logs a\n"),
@@ -411,13 +412,11 @@ fn a_fatal_ending_is_reported_on_standard_error_in_every_output_mode() {
         let done = test.ralph(&args).exits(1);
         assert_eq!(done.err, error);
         if flags.is_empty() {
-            assert!(
-                !done.out.contains("prompt file not found"),
-                "once is enough: {}",
-                done.out
+            let last = format!(
+                "[ralph] a: loop ended after 1 iteration: prompt file not found: {}\n✘ failed (prompt-file)\n",
+                path.display()
             );
-            let last = "[ralph] a: loop ended after 1 iteration\n✘ failed (prompt-file)\n";
-            assert!(done.out.contains(last), "{}", done.out);
+            assert!(done.out.contains(&last), "{}", done.out);
         }
         assert_eq!(test.status("a")["outcome"]["why"], "prompt-file");
     }

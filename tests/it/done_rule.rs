@@ -286,3 +286,68 @@ fn at_the_iteration_limit_the_ending_names_the_missing_claim() {
         .says("the checks are green, but the agent did not promise SHIPPED\n");
     assert!(!asked.out.contains("--until-green"), "{}", asked.out);
 }
+
+const BLOCKED_TOO: &str = "iteration 1\n promise COMPLETE\n blocked which port?\n";
+
+#[test]
+fn a_promise_with_green_checks_outweighs_blocked_and_both_are_shown() {
+    let also = "the agent also said that it is blocked: which port?";
+    for flags in [&[][..], &["--check", "true"]] {
+        let test = Test::new().script(BLOCKED_TOO);
+        run(&test, flags)
+            .exits(0)
+            .says(&format!(
+                "[ralph] a: loop complete after 1 iteration\n[ralph] a: {also}\n✔ done: "
+            ))
+            .says(&format!("; {also}\n  took "));
+        assert_ended(&test, "done", 1);
+        let status = test.status("a");
+        let detail = status["outcome"]["detail"].as_str().unwrap();
+        assert!(detail.ends_with(&format!("; {also}")), "{detail}");
+        let finished = &test.events("a", "finished")[0];
+        assert_eq!(finished["outcome"]["detail"], detail);
+        test.ralph(&["status", "a"]).exits(0).says(also);
+        let log = test.read_loop("a", "iterations.log");
+        assert!(log.contains(also), "{log}");
+    }
+}
+
+#[test]
+fn a_promise_with_a_red_check_does_not_outweigh_blocked() {
+    let test = Test::new().script(BLOCKED_TOO);
+    run(&test, &["--check", "false"])
+        .exits(3)
+        .says("[ralph] a: loop ended after 1 iteration: which port?\n");
+    assert_ended(&test, "blocked", 1);
+}
+
+#[test]
+fn a_promise_outweighs_a_request_to_wait_and_both_are_shown() {
+    let test = Test::new().script("iteration 1\n mark WAIT\n promise COMPLETE\n");
+    run(&test, &[])
+        .exits(0)
+        .says("[ralph] a: the agent asked to wait: WAIT marker\n");
+    assert_ended(&test, "done", 1);
+}
+
+#[test]
+fn with_until_green_no_done_file_is_needed() {
+    let test = Test::git().script("iteration 1\n write fixed\n");
+    let flags = ["--check", "test -f fixed", "--until-green"];
+    run(&test, &[&flags[..], &["--done-file", "report.md"]].concat()).exits(0);
+    assert_ended(&test, "done", 1);
+}
+
+#[test]
+fn with_until_green_a_done_pattern_only_stops_the_agent_early() {
+    let flags = ["--check", "test -f fixed", "--until-green"];
+    let pattern = [&flags[..], &["--done-pattern", "^ALL DONE"]].concat();
+    let test = Test::git().script("iteration 1\n write fixed\n");
+    run(&test, &pattern).exits(0);
+    assert_ended(&test, "done", 1);
+    let test = Test::git().script("iteration 1\n write fixed\n say ALL DONE\n hang\n");
+    run(&test, &pattern)
+        .exits(0)
+        .says("done pattern matched, stopping the agent");
+    assert_ended(&test, "done", 1);
+}

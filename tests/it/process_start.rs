@@ -262,3 +262,59 @@ fn an_iteration_timeout_is_a_failure_but_an_inactivity_timeout_is_not() {
         );
     }
 }
+
+const NO_INTERPRETER: &str = "#! /no/such/interpreter -x\necho hi\n";
+const NAMED: &str =
+    "its first line names the interpreter /no/such/interpreter, which does not exist";
+
+#[test]
+fn a_missing_interpreter_is_named_before_the_first_iteration() {
+    let test = Test::new()
+        .program("agent", NO_INTERPRETER)
+        .program("windows", "#!/bin/sh\r\necho hi\r\n")
+        .program("good", "#!/bin/sh\necho '<promise>COMPLETE</promise>'\n");
+    test.ralph(&[&RUN[..], &["--", "./agent"]].concat())
+        .exits(2)
+        .complains(&format!(
+            "the agent's command ./agent cannot start: {NAMED}\n"
+        ))
+        .complains("hint: correct the first line of ");
+    test.ralph(&[&RUN[..], &["--", "./windows"]].concat())
+        .exits(2)
+        .complains("its first line ends with a carriage return after /bin/sh\n");
+    let check = ["--check", "./agent all", "--", "./good"];
+    test.ralph(&[&RUN[..], &check].concat())
+        .exits(2)
+        .complains(&format!(
+            "the check \"./agent all\" cannot run: ./agent cannot start: {NAMED}\n"
+        ));
+    assert!(!test.loop_dir("a").exists());
+    let check = ["--check", "./good", "--", "./good"];
+    test.ralph(&[&RUN[..], &check].concat()).exits(0);
+}
+
+#[test]
+fn an_interpreter_that_disappears_during_a_loop_is_named() {
+    let breaks =
+        format!("#!/bin/sh\nprintf '{NO_INTERPRETER}' > new; chmod +x new; mv new agent\n");
+    let test = Test::new().program("agent", &breaks);
+    let why = format!("cannot start ./agent: {NAMED}");
+    test.ralph(&[&RUN[..], &["--", "./agent"]].concat())
+        .exits(1)
+        .says(&format!(
+            "[ralph] a: loop ended after 2 iterations: {why}\n"
+        ))
+        .complains(&format!("ralph: error: {why}\n"));
+    assert_eq!(test.status("a")["outcome"]["why"], "not-found");
+}
+
+#[test]
+fn the_output_of_a_check_without_interpreter_names_it() {
+    let test = Test::new().program("test.sh", NO_INTERPRETER);
+    let flags = ["--check", "./test.sh", "--no-preflight", "-m", "2"];
+    test.ralph(&[&RUN[..], &flags, &["--", "true"]].concat())
+        .exits(1)
+        .says(&format!("  | ralph: ./test.sh: {NAMED}\n"));
+    let prompt = test.prompt("a", 2);
+    assert!(prompt.contains(NAMED), "{prompt}");
+}

@@ -304,6 +304,47 @@ fn a_blocked_tag_ends_the_loop() {
 }
 
 #[test]
+fn a_promise_outweighs_a_blocked_tag_and_both_are_shown() {
+    let test = Test::new();
+    let session = Session::of(&test);
+    session.start_loop("Write it --check true --completion-promise DONE");
+    let message =
+        session.assert_released("<blocked>which port?</blocked>\n<promise>DONE</promise>");
+    let expected = "✅ ralph: done after 1 iteration: every check is green; \
+                    the agent also said that it is blocked: which port?";
+    assert_eq!(message, expected);
+}
+
+#[test]
+fn a_session_below_the_settings_of_its_repository_is_refused() {
+    let test = Test::git()
+        .file(".ralph/settings.toml", "maxIterations = 7\n")
+        .file("deep/er/file", "");
+    let session = Session::of(&test);
+    let start = |dir: &str| {
+        let dir = test.workspace().join(dir);
+        let said = json!({"prompt": "/ralph-loop Do it --max-iterations 3", "cwd": dir});
+        session.hook("prompt", said)
+    };
+    let answer = start("deep/er");
+    let top = test.workspace().canonicalize().unwrap();
+    let top = top.display();
+    let reason = answer["reason"].as_str().unwrap();
+    for text in [
+        format!(
+            "this session is in {top}/deep/er, but the project's settings are in {top}/.ralph/settings.toml"
+        ),
+        format!("start the session in {top}"),
+    ] {
+        assert!(reason.contains(&text), "{reason}");
+    }
+    assert!(!test.loop_dir(NAME).exists());
+    test.write("deep/er/.ralph/settings.toml", "maxIterations = 3\n");
+    start("deep/er");
+    assert!(test.loop_dir(NAME).exists());
+}
+
+#[test]
 fn a_loop_is_canceled_in_the_session_by_ralph_stop_or_by_deleting_its_file() {
     let test = Test::new();
     let session = Session::of(&test);

@@ -785,3 +785,39 @@ fn an_unknown_command_is_refused_with_the_closest_one() {
             .complains(&format!("did you mean `ralph {meant}`?"));
     }
 }
+
+#[test]
+fn a_file_called_ralph_in_the_workspace_is_named() {
+    let test = Test::new().file(".ralph", "precious\n");
+    let path = test.workspace().canonicalize().unwrap().join(".ralph");
+    let error = format!("ralph: error: {} is not a directory\n", path.display());
+    for command in [
+        &["run", "x", "--name", "a", "--", "true"][..],
+        &["spawn", "x", "--name", "a", "--", "true"],
+        &["config"],
+    ] {
+        test.ralph(command)
+            .exits(2)
+            .complains(&error)
+            .complains("  hint: ralph keeps its settings and working files in a directory of this name; rename");
+    }
+    assert!(!test.loop_dir("a").exists());
+    assert_eq!(test.read(".ralph"), "precious\n");
+    test.sh("rm .ralph; ln -s nowhere .ralph");
+    test.ralph(&["run", "x", "--name", "a", "--", "true"])
+        .exits(2)
+        .complains(&error);
+    test.sh("rm .ralph");
+    // The agent replaces the directory.
+    let replace = "rm -r .ralph; echo precious > .ralph";
+    test.ralph(&["run", "x", "--name", "b", "--", "sh", "-c", replace])
+        .exits(1)
+        .complains(&format!(
+            "cannot write to the workspace: {}/",
+            path.display()
+        ));
+    assert_eq!(test.read(".ralph"), "precious\n");
+    test.sh("rm .ralph");
+    test.ralph(&["run", "x", "-m", "1", "--no-promise", "--", "true"])
+        .exits(0);
+}

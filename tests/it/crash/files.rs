@@ -142,8 +142,8 @@ fn a_missing_or_damaged_state_file_changes_nothing() {
 
 fn walk(path: &Path, seen: &mut dyn FnMut(&Path)) {
     seen(path);
-    // git's own files have git's own modes, inside a directory that only the owner can enter.
-    let is_git_s = path.ends_with("git/objects") || path.ends_with("git/content");
+    // git's objects have git's own modes, inside a directory that only the owner can enter.
+    let is_git_s = path.ends_with("git/objects") || path.ends_with("git/content/objects");
     let open = path.is_dir() && !is_git_s;
     for entry in open
         .then(|| fs::read_dir(path).unwrap())
