@@ -115,7 +115,7 @@ fn contradictory_input_is_rejected() {
                 ..request()
             }
         )
-        .contains("no task")
+        .contains("the task is empty")
     );
     let missing = error(json!({ "promptFile": "missing.md" }), &no_task);
     assert_eq!(missing, "prompt file not found: missing.md");

@@ -148,6 +148,9 @@ fn a_marker_written_while_no_runner_was_alive_still_counts() {
     until("its line", || !test.events("a", "spawned").is_empty());
     super::crash(live);
     test.write("go", "");
+    until("the marker", || {
+        test.workspace().join(".ralph/task/a/DONE").exists()
+    });
     until("the end of the agent", || test.survivors().is_empty());
     test.ralph(&["resume", "a"])
         .exits(0)
