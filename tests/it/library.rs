@@ -510,7 +510,7 @@ fn invalid_options_are_refused_before_anything_starts() {
     let never = |_: &Turn| -> () { panic!("it is not called") };
     let gone = loop_in(&test, "x").workspace(test.root().join("nowhere"));
     assert!(usage(gone.run_with(never)).contains("is not a directory"));
-    assert!(usage(loop_in(&test, " ").run_with(never)).contains("no task"));
+    assert!(usage(loop_in(&test, " ").run_with(never)).contains("the task is empty"));
     assert!(
         usage(loop_in(&test, "x").name("No Name").run_with(never))
             .contains("is not a valid loop name")

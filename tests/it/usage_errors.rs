@@ -43,7 +43,7 @@ fn a_loop_needs_a_task() {
         &test,
         &["run", " ", "--", "true"],
         "the task is empty",
-        "--prompt-file",
+        "leave it out",
     );
     refused(
         &test,
