@@ -1,7 +1,7 @@
 //! Describes the clients in whose sessions a loop can run. Each client is a table in
 //! `presets/clients.toml`.
 
-use super::transcript::TranscriptFormat;
+use super::transcript::{TranscriptFormat, UsageFormat};
 use etcetera::home_dir;
 use serde::Deserialize;
 use std::path::PathBuf;
@@ -38,9 +38,11 @@ pub(crate) struct Client {
     #[serde(default)]
     pub(crate) had_original_plugin: bool,
     home: HomeDir,
-    /// The format of the client's transcripts; `None` if the hook input contains everything that
-    /// ralph needs.
+    /// The format of the messages in the client's transcripts; `None` if the hook input contains
+    /// every message.
     pub(crate) transcript: Option<TranscriptSpec>,
+    /// How the client's transcripts report usage.
+    pub(crate) usage: UsageFormat,
     /// The cap on blocked stops; `None` if the client has no cap.
     block_cap: Option<BlockCap>,
     /// The way the plugin is installed.

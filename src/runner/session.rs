@@ -143,7 +143,7 @@ impl Runner<'_> {
             state,
             self.prompts.bytes(),
         );
-        for (model, tokens) in usage.iter().flat_map(|usage| &usage.messages) {
+        for (model, tokens) in usage.iter().flat_map(|usage| &usage.used) {
             let (model, tokens) = (model.into(), *tokens);
             pipeline.feed_act(Act::TokensUsed { model, tokens }, &mut |_| {});
         }
@@ -154,7 +154,7 @@ impl Runner<'_> {
         said.blocked = said.blocked.or(blocked);
         let session = state.plan.session.as_ref();
         let spent = match &usage {
-            Some(usage) if usage.messages.is_empty() => Some(0.0),
+            Some(usage) if usage.used.is_empty() => Some(0.0),
             _ => output.tally.cost(&state.plan.prices, ""),
         };
         let cost_usd = match (found.cost_usd, spent) {

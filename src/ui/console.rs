@@ -16,6 +16,7 @@ use crate::engine::{Act, Event, Phase, State};
 use crate::store::log_tail::last_lines;
 use crate::store::{JournalLine, LoopDir};
 use std::io::{IsTerminal, Write, stderr, stdout};
+use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
 /// The amount of output that the console shows.
@@ -78,6 +79,13 @@ const TICK: Duration = Duration::from_secs(1);
 
 impl Console {
     pub(crate) fn new(dir: &LoopDir, mode: ConsoleMode) -> Self {
+        let mode = match mode {
+            // Formatting a flood of output for the null device would only slow the agent down.
+            ConsoleMode::Full { raw, .. } if is_null_device(stdout()) => {
+                ConsoleMode::Full { stream: false, raw }
+            }
+            mode => mode,
+        };
         let is_terminal = stdout().is_terminal();
         let (is_interactive, color) = (is_terminal && !is_dumb(), use_color());
         let gutter = if is_interactive {
@@ -452,6 +460,11 @@ impl Console {
             .sum();
         format!("\r\x1b[2K{}", "\x1b[1A\r\x1b[2K".repeat(rows - 1))
     }
+}
+
+fn is_null_device(file: impl AsFd) -> bool {
+    let files = (rustix::fs::fstat(file), rustix::fs::stat("/dev/null"));
+    matches!(files, (Ok(file), Ok(null)) if file.st_rdev == null.st_rdev && null.st_rdev != 0)
 }
 
 /// Returns the number of columns to the right of the gutter. Leaves the terminal's last column

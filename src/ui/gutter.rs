@@ -4,7 +4,7 @@
 
 use crate::engine::display::char_width;
 use crate::engine::plain_text::plain;
-use memchr::memchr;
+use memchr::memchr_iter;
 
 /// The maximum length of a line in bytes. Longer lines are split, so that a line without an end
 /// uses bounded memory.
@@ -37,24 +37,25 @@ impl GutterWriter {
     }
 
     /// Appends to `out` the lines that `bytes` complete.
-    pub(crate) fn feed(&mut self, mut bytes: &[u8], out: &mut Vec<u8>) {
+    pub(crate) fn feed(&mut self, bytes: &[u8], out: &mut Vec<u8>) {
         // Also reserve space for the gutters, assuming lines of usual length.
         out.reserve(bytes.len() + bytes.len() / 8 + 256);
         let is_text = is_plain_text(bytes);
-        while let Some(end) = memchr(b'\n', bytes) {
-            let line = &bytes[..end];
+        let mut start = 0;
+        for end in memchr_iter(b'\n', bytes) {
+            let line = &bytes[start..end];
             if !self.partial.is_empty() || line.len() > MAX_LINE {
                 self.buffer(line, out);
                 self.flush(out);
             } else if is_text && line.len() <= self.width {
                 out.extend_from_slice(self.gutter.as_bytes());
-                out.extend_from_slice(&bytes[..=end]);
+                out.extend_from_slice(&bytes[start..=end]);
             } else {
                 self.show(line, out);
             }
-            bytes = &bytes[end + 1..];
+            start = end + 1;
         }
-        self.buffer(bytes, out);
+        self.buffer(&bytes[start..], out);
     }
 
     /// Appends the unfinished last line to `out`, if there is one.

@@ -72,11 +72,10 @@ pub(crate) fn activated(header: &JournalHeader, state: &State, is_default_limit:
     with_client_commands(state, &lines.join("\n"))
 }
 
-/// Returns the line about a limit in the settings that cannot act in a session of this client.
-pub(crate) fn unmeasured_limit(key: &str, client: &str) -> String {
-    format!(
-        "\nNote: {key} does not apply here, because ralph cannot read what a {client} turn uses."
-    )
+/// Returns the line about a limit in the settings that cannot act in a session without a
+/// transcript.
+pub(crate) fn unmeasured_limit(key: &str) -> String {
+    format!("\nNote: {key} does not apply here, because this session has no transcript.")
 }
 
 /// Returns the rules that follow the task in the agent's prompt.

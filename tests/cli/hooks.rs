@@ -2,7 +2,7 @@
 
 use crate::clis::{self, Cli};
 use crate::kit::{Done, Live};
-use crate::model::{Step, say};
+use crate::model::{Step, Tokens, say};
 use crate::stage::{PATIENCE, Stage};
 use serde_json::{Value, json};
 use std::fs::File;
@@ -94,9 +94,9 @@ macro_rules! in_sessions {
 }
 
 crate::in_sessions! {
-    claude CLAUDE: promise limit red_checks promise_over_red_checks two_sessions unreadable_loop_file special_characters long_prompt;
-    old_claude OLD_CLAUDE: promise limit red_checks promise_over_red_checks two_sessions unreadable_loop_file special_characters long_prompt_for_old_client;
-    codex CODEX: promise limit red_checks promise_over_red_checks two_sessions unreadable_loop_file special_characters shortened_prompt;
+    claude CLAUDE: promise limit budget red_checks promise_over_red_checks two_sessions unreadable_loop_file special_characters long_prompt;
+    old_claude OLD_CLAUDE: promise limit budget red_checks promise_over_red_checks two_sessions unreadable_loop_file special_characters long_prompt_for_old_client;
+    codex CODEX: promise limit budget red_checks promise_over_red_checks two_sessions unreadable_loop_file special_characters shortened_prompt;
 }
 
 /// A stage whose client has the plugin installed.
@@ -266,6 +266,30 @@ fn limit(client: &'static Client) {
     session.loops("Build it --max-iterations=2 --completion-promise DONE");
     session.assert_ended("failed", "max_iterations", 2);
     session.stage.model.assert_played(2);
+}
+
+/// The limit acts on the tokens that the client's own transcript reports.
+fn budget(client: &'static Client) {
+    let tokens = Tokens {
+        input: 1000,
+        output: 100,
+        ..Tokens::default()
+    };
+    let answers = ["One.", "Two.", "Three."].map(|text| say(text).with_tokens(tokens));
+    let session = Session::with(client, answers);
+    session
+        .stage
+        .test
+        .write(".ralph/settings.toml", "maxTokens = 2000\n");
+    session.loops("Build it --max-iterations=3 --completion-promise DONE");
+    let known = session.status();
+    assert_eq!(known["stop_reason"], "budget_exhausted", "{known:#}");
+    // A client may write the end of a turn only after the hook has read the transcript.
+    let turns = known["current_iteration"].as_u64().unwrap();
+    assert!((2..=3).contains(&turns), "{known:#}");
+    // The old client's transcript has the output tokens that were known when a message began.
+    let tokens = known["tokens"].as_u64().unwrap();
+    assert!((2002..=3300).contains(&tokens), "{known:#}");
 }
 
 /// The checks are red, and their output is in the next prompt, until the model has changed the file

@@ -953,14 +953,71 @@ fn budgets_act_on_what_the_transcript_gained_since_the_last_stop() {
     }
 }
 
+/// A request in a Codex rollout file, as Codex writes it: a repeated total after it changes nothing.
+fn codex_request(total: u64, last: u64) -> String {
+    let count = |output: u64| json!({"input_tokens": 1000, "cached_input_tokens": 200, "output_tokens": output});
+    let counted = json!({"type": "event_msg", "payload": {"type": "token_count", "info": {
+        "total_token_usage": {"input_tokens": 1000 * total, "cached_input_tokens": 200 * total,
+            "output_tokens": 100 * total},
+        "last_token_usage": count(last),
+    }}});
+    let context = json!({"type": "turn_context", "payload": {"model": "priced"}});
+    let no_usage = json!({"type": "event_msg", "payload": {"type": "token_count", "info": null}});
+    format!("{context}\n{no_usage}\n{counted}\n{counted}\n")
+}
+
 #[test]
-fn a_budget_that_cannot_act_in_a_session_is_named_at_set_up() {
-    let test = Test::new().file(".ralph/settings.toml", "maxTokens = 5000\n");
+fn budgets_act_in_a_codex_session() {
+    let settings = "maxTokens = 3000\n[prices.priced]\ninput = 1\noutput = 2\n";
+    let test = Test::new().file(".ralph/settings.toml", settings);
     let session = Session {
         client: "codex",
         ..Session::of(&test)
     };
-    let answer = session.submit("$ralph-loop Do it");
+    let name = NAME.replace("claude", "codex");
+    let transcript = test.root().join("transcript.jsonl");
+    let add = |text: &str| {
+        let mut whole = std::fs::read_to_string(&transcript).unwrap_or_default();
+        whole.push_str(text);
+        std::fs::write(&transcript, whole).unwrap();
+    };
+    // What was used before the loop does not count.
+    add(&codex_request(7, 100));
+    session.submit("$ralph-loop Do it");
+    add(&codex_request(8, 100));
+    session.assert_continues("one");
+    assert_eq!(test.status(&name)["tokens"], 1100);
+    assert_eq!(test.status(&name)["cost_usd"], 0.0012);
+    session.assert_continues("nothing new");
+    assert_eq!(test.status(&name)["tokens"], 1100);
+    add(&codex_request(10, 100));
+    let ended = session.assert_released("two");
+    assert!(ended.contains("limit reached"), "{ended}");
+    assert_eq!(test.status(&name)["outcome"]["why"], "tokens");
+    assert_eq!(test.status(&name)["tokens"], 3300);
+}
+
+#[test]
+fn a_message_on_both_sides_of_a_stop_counts_once() {
+    let test = Test::new().file(".ralph/settings.toml", "maxTokens = 50000\n");
+    let transcript = test.root().join("transcript.jsonl");
+    let session = Session::of(&test);
+    session.start_loop("Do it");
+    let both = message("one", 500);
+    let (first, _) = both.split_at(both.find('\n').unwrap() + 1);
+    std::fs::write(&transcript, first).unwrap();
+    session.assert_continues("one");
+    assert_eq!(test.status(NAME)["tokens"], 1001);
+    std::fs::write(&transcript, &both).unwrap();
+    session.assert_continues("two");
+    assert_eq!(test.status(NAME)["tokens"], 1500);
+}
+
+#[test]
+fn a_budget_that_cannot_act_in_a_session_is_named_at_set_up() {
+    let test = Test::new().file(".ralph/settings.toml", "maxTokens = 5000\n");
+    let said = json!({"prompt": "/ralph-loop Do it", "transcript_path": null});
+    let answer = Session::of(&test).hook("prompt", said);
     let shown = answer["hookSpecificOutput"]["additionalContext"].to_string();
     assert!(
         shown.contains("Note: max-tokens does not apply here"),

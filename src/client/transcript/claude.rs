@@ -1,6 +1,5 @@
 //! Decodes the lines of Claude Code's transcripts.
 
-use super::usage::MessageUsage;
 use super::{AssistantPart, TranscriptEntry};
 use crate::client::json;
 use crate::engine::usage::Tokens;
@@ -91,8 +90,43 @@ struct UsageCounts {
     output_tokens: u64,
 }
 
+/// The usage of one message. Each block of a message is a line of its own and repeats it; the last
+/// one counts.
+struct MessageUsage {
+    id: String,
+    model: String,
+    tokens: Tokens,
+}
+
+/// Returns the usage of each message in the `new` lines of a transcript, with its model. `counted`
+/// are the lines before them; a message may have blocks in both.
+pub(super) fn usage<'a>(
+    counted: impl Iterator<Item = &'a [u8]>,
+    new: impl Iterator<Item = &'a [u8]>,
+) -> Vec<(String, Tokens)> {
+    let (counted, new) = (messages(counted), messages(new));
+    let used = new.into_iter().map(|message| {
+        let before = counted.iter().find(|known| known.id == message.id);
+        let before = before.map_or(Tokens::default(), |known| known.tokens);
+        (message.model, message.tokens.saturating_sub(before))
+    });
+    used.filter(|(_, tokens)| tokens.total() > 0).collect()
+}
+
+fn messages<'a>(lines: impl Iterator<Item = &'a [u8]>) -> Vec<MessageUsage> {
+    let mut seen: Vec<MessageUsage> = Vec::new();
+    for usage in lines.filter_map(message_usage) {
+        // The blocks of a message are close together, even if a subagent's are in between.
+        match seen.iter_mut().rev().find(|known| known.id == usage.id) {
+            Some(known) => *known = usage,
+            None => seen.push(usage),
+        }
+    }
+    seen
+}
+
 /// Returns the usage of the message on this line, a subagent's included; `None` if there is none.
-pub(super) fn usage(line: &[u8]) -> Option<MessageUsage> {
+fn message_usage(line: &[u8]) -> Option<MessageUsage> {
     memmem::find(line, b"\"usage\"")?;
     let entry: UsageEntry<'_> = serde_json::from_slice(line).ok()?;
     let UsageMessage { id, model, usage } = entry.message;

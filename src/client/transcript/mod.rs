@@ -5,10 +5,11 @@
 //! after it runs the hook, so reading the last message waits for it.
 
 mod claude;
+mod codex;
 mod reverse_lines;
 mod usage;
 
-pub use usage::TranscriptUsage;
+pub use usage::{TranscriptUsage, UsageFormat};
 
 use crate::os::regular_file;
 use reverse_lines::ReverseLines;

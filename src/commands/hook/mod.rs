@@ -282,8 +282,11 @@ impl HookCall {
         HookEvent::TurnEnded {
             text,
             steps: used_tool.map(u32::from),
-            usage: transcript
-                .and_then(|(spec, path)| spec.format.usage_since(path, read_bytes).ok()),
+            usage: self
+                .input
+                .transcript_path
+                .as_deref()
+                .and_then(|path| self.client.usage.usage_since(path, read_bytes).ok()),
         }
     }
 

@@ -60,7 +60,7 @@ pub(super) fn start_loop(call: &HookCall, arguments: &str) -> Result<HookRespons
         if state.awaiting_turn() {
             let mut message = session_text::activated(header, state, is_default_limit);
             for key in unmeasured_limits(call) {
-                message.push_str(&session_text::unmeasured_limit(key, &call.client.title));
+                message.push_str(&session_text::unmeasured_limit(key));
             }
             return HookResponse::AddContext {
                 text: format!("{message}\n\n{}", session_text::rules(state)),
@@ -184,10 +184,10 @@ fn create(
 }
 
 /// Returns the keys of the limits in the project's settings that cannot act in this session, because
-/// ralph cannot read what a turn has used.
+/// it has no transcript.
 fn unmeasured_limits(call: &HookCall) -> Vec<&'static str> {
     let stack = LayerStack::load(&settings_paths(call.project.clone(), None));
-    let Some(stack) = stack.ok().filter(|_| call.client.transcript.is_none()) else {
+    let Some(stack) = stack.ok().filter(|_| call.input.transcript_path.is_none()) else {
         return Vec::new();
     };
     let limits = Settings::from_layers(&stack).limits;
@@ -198,8 +198,8 @@ fn unmeasured_limits(call: &HookCall) -> Vec<&'static str> {
 
 /// Returns how long the session's transcript is, in bytes.
 fn transcript_bytes(call: &HookCall) -> u64 {
-    let transcript = call.transcript();
-    transcript.map_or(0, |(spec, path)| spec.format.len(path))
+    let path = call.input.transcript_path.as_deref();
+    path.map_or(0, |path| call.client.usage.len(path))
 }
 
 /// Returns an error if another session's loop is running in this workspace, because a workspace has
@@ -285,7 +285,7 @@ fn draft_plan(
                 transcript_bytes: transcript_bytes(call),
             },
             block_cap: call.client.block_cap(),
-            reports_usage: call.client.transcript.is_some(),
+            reports_usage: call.input.transcript_path.is_some(),
         }),
         workspace: call.project.clone(),
         config_dir: settings_paths(call.project.clone(), None).user_dir,
