@@ -5,7 +5,6 @@ use super::event::{Marker, Request};
 use super::fallback::NextAgent;
 use super::limits::Limit;
 use super::outcome::{Outcome, WaitReason};
-use super::plan::FIRST_RULES;
 use super::state::{Claims, Phase, State};
 
 /// The loop's next action, chosen by [`decide`].
@@ -159,7 +158,7 @@ impl State {
     /// Returns whether the agent claims that the task is done, but a check is red. Under the first
     /// rules, such a claim was ignored.
     fn is_disputed(&self) -> bool {
-        self.plan.rules != FIRST_RULES && self.is_claimed() && !self.all_green()
+        !self.plan.has_first_rules() && self.is_claimed() && !self.all_green()
     }
 
     /// Returns whether the loop waits for its child loops only because of a disputed claim, and

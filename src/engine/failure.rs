@@ -2,7 +2,6 @@
 
 use super::event::{AgentReport, Fault};
 use super::iteration::{Iteration, IterationEnd, RECENT_MAX};
-use super::plan::FIRST_RULES;
 use super::state::State;
 use serde::{Deserialize, Serialize};
 
@@ -214,7 +213,7 @@ impl State {
     pub(super) fn waited_for_service(&self, end: IterationEnd, report: &AgentReport) -> bool {
         matches!(end, IterationEnd::Inactive | IterationEnd::TimedOut)
             && (report.silent || report.is_at_limit())
-            && self.plan.rules != FIRST_RULES
+            && !self.plan.has_first_rules()
     }
 
     /// Returns whether the agent was denied everything in as many iterations in a row as the

@@ -3,7 +3,7 @@
 
 use super::event::{AgentReport, Fault, is_false};
 use super::failure::{AgentFailure, FailureKind, FailurePolicy};
-use super::plan::{Agent, FIRST_RULES};
+use super::plan::Agent;
 use super::state::{Phase, State};
 use serde::{Deserialize, Serialize};
 
@@ -85,7 +85,7 @@ impl State {
     /// Applies the failure's policy. Returns whether the iteration is refunded: neither the
     /// iteration nor the failure then counts.
     pub(super) fn apply_failure(&mut self, failure: AgentFailure, report: &AgentReport) -> bool {
-        let is_first_rules = self.plan.rules == FIRST_RULES;
+        let is_first_rules = self.plan.has_first_rules();
         // Under the first rules, missing credit ended the loop.
         let has_alternative = !self.plan.fallback.is_empty()
             && failure.kind.is_agent_specific()

@@ -4,7 +4,6 @@ use super::event::{Fault, Marker, RequestSource};
 use super::exit_code::ExitCode;
 use super::format::iteration_count;
 use super::limits::Limit;
-use super::plan::FIRST_RULES;
 use super::state::State;
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -321,7 +320,7 @@ impl State {
         let outcome = self.outcome()?;
         let mut summary = outcome.summary();
         match outcome {
-            Outcome::Done { checked: true } if self.plan.rules > FIRST_RULES => {
+            Outcome::Done { checked: true } if !self.plan.has_first_rules() => {
                 if let Some(basis) = self.done_basis() {
                     summary.detail = basis.describe().into();
                 }

@@ -2,7 +2,7 @@
 
 use super::event::{CheckReport, Marker};
 use super::iteration::IterationEnd;
-use super::plan::{FIRST_RULES, Signal};
+use super::plan::Signal;
 use super::state::State;
 
 /// Why the work counts as done.
@@ -39,7 +39,7 @@ impl State {
             None
         } else if self.is_claimed() {
             Some(Basis::Claim)
-        } else if self.plan.rules == FIRST_RULES {
+        } else if self.plan.has_first_rules() {
             self.is_proven_by_first_rules()
                 .then_some(Basis::GreenChecks)
         } else if self.plan.proof.until_green {
@@ -119,7 +119,7 @@ impl State {
     /// Returns whether all checks of the newest iteration are green, but the loop still waits for a
     /// claim.
     pub(crate) fn is_green_without_claim(&self) -> bool {
-        self.plan.rules > FIRST_RULES
+        !self.plan.has_first_rules()
             && !self.checks.is_empty()
             && self.all_green()
             && self.done_basis().is_none()
@@ -135,7 +135,7 @@ impl State {
     /// successfully.
     pub(crate) fn is_plain(&self) -> bool {
         let proof = &self.plan.proof;
-        let is_guarded = self.plan.rules == FIRST_RULES && self.red_at_start == Some(false);
+        let is_guarded = self.plan.has_first_rules() && self.red_at_start == Some(false);
         proof.signals.is_empty()
             && proof.fallback.is_empty()
             && (proof.checks.is_empty() || is_guarded)
@@ -144,7 +144,7 @@ impl State {
     /// Returns the promises that count now. The prompt asks for the first.
     pub(crate) fn promises(&self) -> Vec<String> {
         let proof = &self.plan.proof;
-        let is_proven_by_checks = self.plan.rules == FIRST_RULES && self.red_at_start == Some(true);
+        let is_proven_by_checks = self.plan.has_first_rules() && self.red_at_start == Some(true);
         match proof.promise() {
             Some(promise) => vec![promise.to_owned()],
             None if !proof.signals.is_empty() || is_proven_by_checks => vec![],

@@ -6,7 +6,6 @@
 //! of the plan's tasks.
 
 use super::event::{CheckReport, ProcessExit, is_false};
-use super::plan::FIRST_RULES;
 use super::state::{Phase, State};
 use super::work_elsewhere::WorkElsewhere;
 use serde::{Deserialize, Serialize};
@@ -221,7 +220,7 @@ impl State {
     /// Returns whether one of the plan's tasks makes the commit that the loop's worktree needs.
     /// Under the first rules, a commit with options did not.
     fn commits_worktree(&self, task: &str) -> bool {
-        if self.plan.rules == FIRST_RULES {
+        if self.plan.has_first_rules() {
             task == COMMIT
         } else {
             CommitTask::parse(task).is_some()

@@ -85,6 +85,12 @@ pub(crate) struct Plan {
 }
 
 impl Plan {
+    /// Returns whether the loop was created under the first rules. It keeps them, so that its
+    /// journal folds as it did then.
+    pub(crate) fn has_first_rules(&self) -> bool {
+        self.rules == FIRST_RULES
+    }
+
     /// Returns the path, relative to the workspace, of the log with the full output of a check or
     /// an SCM task in an iteration.
     pub(crate) fn guardrail_log(&self, iteration: u32, slug: &str) -> String {
