@@ -129,6 +129,10 @@ pub(crate) struct State {
     /// The process of the latest iteration's agent, needed to find it after a crash; `None` if it
     /// has not started.
     pub(crate) process: Option<ProcessIdentity>,
+    /// The ID of the system on which the last runner ran; `None` if it is unknown. The IDs of
+    /// processes are valid only there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) boot: Option<String>,
     /// Whether the journal contains the loop's ending.
     pub(crate) finished: bool,
     /// The state of the client session in which the loop runs; `None` if ralph starts the agent
@@ -270,6 +274,7 @@ impl State {
             answers_delivered: 0,
             inbox_offset: 0,
             process: None,
+            boot: None,
             finished: false,
         }
     }

@@ -21,8 +21,10 @@ impl State {
                 cost_usd,
                 tokens,
                 in_session,
+                boot,
                 ..
             } => {
+                self.boot.clone_from(boot);
                 if !*in_session {
                     // Opening the loop from anything but a hook detaches it from the session
                     // permanently.

@@ -5,7 +5,7 @@ use super::session;
 use crate::engine::format::process_count;
 use crate::engine::{Liveness, ProcessIdentity, Status};
 use crate::process::exemptions::{ExemptProcess, Exemptions};
-use crate::process::orphans;
+use crate::process::{lock_users, orphans};
 use crate::process::tree::start_time;
 use crate::store::{
     FileLock, LockHolder, LoopDir, LoopView, StateDir, StoreError, is_starting, lock_holder,
@@ -41,8 +41,9 @@ impl LoopHandle {
             liveness,
             warnings: Vec::new(),
         };
-        let rebooted = orphans::booted_since(handle.view.state.wall_ms);
-        if handle.status() == Status::Crashed && !handle.is_own_loop() && !rebooted {
+        let may_have_orphans =
+            handle.status() == Status::Crashed && orphans::may_exist(&handle.view.state);
+        if may_have_orphans && !handle.is_own_loop() {
             handle.sweep()?;
         }
         Ok(handle)
@@ -117,15 +118,10 @@ impl LoopHandle {
             }
             Err(error) => return Err(error.into()),
         };
-        let (grace, state) = (&self.view.state.plan.grace, &self.view.state);
-        let patience = [grace.term_ms, grace.survivor_ms].map(Duration::from_millis);
         let (swept, survivors) = orphans::sweep(
             &self.view.header.id,
-            // In a session, the recorded process is the client.
-            state.process.filter(|_| !state.is_in_session()),
+            &self.view.state,
             &exemptions(&self.state_dir),
-            patience[0],
-            patience[1],
         );
         if swept > 0 {
             self.warnings.push(format!(
@@ -191,16 +187,27 @@ fn runner_liveness(dir: &LoopDir) -> Liveness {
 
 /// How long a killed runner's processes may take to exit.
 const EXIT_GRACE: Duration = Duration::from_secs(1);
+/// How long a warden that was stopped may take to kill the processes of its killed supervisor.
+const WOKEN_GRACE: Duration = Duration::from_secs(8);
 
 /// Returns whether a live runner holds the loop's lock. If the process that acquired the lock is
 /// dead, waits briefly for the processes that inherited it to exit, so that a loop that was just
-/// killed does not look alive. A lock that is held only for cleaning up does not count.
+/// killed does not look alive. If a stopped process keeps the lock of such a loop, continues it. A
+/// lock that is held only for cleaning up does not count.
 pub(crate) fn is_held(dir: &LoopDir) -> bool {
-    let started = Instant::now();
+    let (started, mut patience) = (Instant::now(), None);
     while let Some(holder) = lock_holder(&dir.lock()) {
         let dead = holder.start_time != 0 && start_time(holder.pid) != Some(holder.start_time);
         let transient = holder.is_transient();
-        if !(dead || transient) || started.elapsed() > EXIT_GRACE {
+        let elapsed = started.elapsed();
+        if holder.start_time != 0
+            && lock_users::wake_stopped(&dir.lock(), holder.process(), elapsed > EXIT_GRACE)
+        {
+            patience = Some(WOKEN_GRACE);
+        } else if dead || transient {
+            patience = patience.or(Some(EXIT_GRACE));
+        }
+        if patience.is_none_or(|patience| elapsed > patience) {
             return !transient;
         }
         std::thread::sleep(Duration::from_millis(5));

@@ -5,6 +5,7 @@ use super::tmux::{SESSION, Tmux, TmuxError};
 use super::watcher::THREAD_STACK_SIZE;
 use crate::os;
 use crate::process::file_watcher::FileWatcher;
+use crate::process::mark::Mark;
 use crate::store::dir::append_file;
 use crate::store::{InboxMessage, LoopDir, START_TIMEOUT, StateDir, cache, lock_holder, starting};
 use rustix::fs::{FileType, Mode};
@@ -70,8 +71,10 @@ fn start_supervisor(
 ) -> Result<(), CommandError> {
     let error_file = start_error_file(dir);
     let _ = std::fs::remove_file(&error_file);
-    // The loop and the tmux server outlive this process, and must not inherit its locks and pipes.
+    // The loop and the tmux server outlive this process, and must not inherit its locks and pipes,
+    // nor belong to the loop that this process may belong to.
     os::set_cloexec_on_open_files();
+    Mark::detach();
     // Lines added to the journal from now on show that the supervisor has started.
     let before = cache::read(dir)?.offset;
     let mut watcher = FileWatcher::open();

@@ -4,6 +4,7 @@
     reason = "fork, pre_exec, signal dispositions and madvise have no safe interface"
 )]
 
+pub(crate) mod boot;
 #[cfg(feature = "cli")]
 pub(crate) mod disk;
 #[cfg(feature = "cli")]

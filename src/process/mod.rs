@@ -2,6 +2,8 @@
 
 pub(crate) mod exemptions;
 pub(crate) mod file_watcher;
+pub(crate) mod lock_users;
+pub(crate) mod mark;
 pub(crate) mod orphans;
 pub(crate) mod output_log;
 #[cfg(feature = "cli")]

@@ -1,12 +1,14 @@
 //! Finds and kills processes that a crashed run left behind, by process ID and start time, session,
-//! or environment marker.
+//! inherited mark, or environment marker.
 
 use super::exemptions::{ExemptSet, Exemptions};
-use crate::engine::ProcessIdentity;
+use super::mark::Mark;
+use crate::engine::{ProcessIdentity, State};
+use crate::os;
 use rustix::process::{Pid, Signal, kill_process};
 use std::collections::BTreeMap;
 use std::fs;
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, Instant};
 
 /// The environment variable that marks every process of a loop.
 pub(crate) const MARKER_VAR: &str = "RALPH_ID";
@@ -25,16 +27,34 @@ pub(crate) fn is_inside(id: &str) -> bool {
     std::env::var(MARKER_VAR).is_ok_and(|marker| marker.split('/').any(|part| part == id))
 }
 
+/// Returns whether processes of an earlier run may be alive. None can be if the system has
+/// restarted since.
+pub(crate) fn may_exist(state: &State) -> bool {
+    match (&state.boot, os::boot::boot_id()) {
+        (Some(recorded), Some(current)) => *recorded == current,
+        _ => true,
+    }
+}
+
+/// Returns the agent's process, if its ID is still valid: not in a session, where it is the client,
+/// and not if the system may have restarted since it was recorded.
+fn recorded_process(state: &State) -> Option<ProcessIdentity> {
+    let is_valid = state.boot.is_some() && state.boot == os::boot::boot_id();
+    state
+        .process
+        .filter(|_| is_valid && !state.is_in_session())
+}
+
 /// Kills everything that an earlier run of the loop `id` left behind: SIGTERM, then SIGKILL after
-/// `grace`, then another wait of `survivor`. Returns the number of killed processes, and the IDs of
-/// those still running.
-pub(crate) fn sweep(
-    id: &str,
-    process: Option<ProcessIdentity>,
-    exemptions: &Exemptions,
-    grace: Duration,
-    survivor: Duration,
-) -> (usize, Vec<u32>) {
+/// the plan's grace period, then another wait. Returns the number of killed processes, and the IDs
+/// of those still running.
+pub(crate) fn sweep(id: &str, state: &State, exemptions: &Exemptions) -> (usize, Vec<u32>) {
+    if !may_exist(state) {
+        return (0, Vec::new());
+    }
+    let grace = &state.plan.grace;
+    let [grace, survivor] = [grace.term_ms, grace.survivor_ms].map(Duration::from_millis);
+    let process = recorded_process(state);
     let started = Instant::now();
     let (mut signaled, mut empty_scans) = (Vec::new(), 0);
     loop {
@@ -65,22 +85,6 @@ fn signal(pids: &[u32], signal: Signal) {
     for pid in pids.iter().filter_map(|pid| Pid::from_raw(*pid as i32)) {
         let _ = kill_process(pid, signal);
     }
-}
-
-/// Returns whether the machine booted after `wall_ms`, in milliseconds since 1970. If it did, no
-/// older process can be alive.
-pub(crate) fn booted_since(wall_ms: i64) -> bool {
-    let uptime = fs::read_to_string("/proc/uptime").unwrap_or_default();
-    let Some(seconds) = uptime
-        .split_whitespace()
-        .next()
-        .and_then(|word| word.parse().ok())
-    else {
-        return false;
-    };
-    let booted = SystemTime::now().checked_sub(Duration::from_secs_f64(seconds));
-    let booted = booted.and_then(|at| at.duration_since(SystemTime::UNIX_EPOCH).ok());
-    booted.is_some_and(|at| at.as_millis() as i64 > wall_ms)
 }
 
 struct ProcessInfo {
@@ -115,6 +119,7 @@ fn find(
     // An older process in a session with this ID belongs to a different session.
     let is_not_older =
         |seen: &ProcessInfo| process.is_some_and(|process| seen.start_time >= process.start_time);
+    let mark = Mark::of_loop(id);
     let session_is_ours =
         agent.is_none_or(|pid| all.get(&pid).is_none_or(|seen| is_agent(pid, seen)));
     let mut found: Vec<u32> = all
@@ -122,7 +127,8 @@ fn find(
         .filter(|(pid, seen)| {
             is_agent(**pid, seen)
                 || (session_is_ours && Some(seen.session) == agent && is_not_older(seen))
-                || (seen.start_time >= marker_since && has_marker(**pid, id))
+                || (seen.start_time >= marker_since
+                    && (has_marker(**pid, id) || Mark::of_process(**pid) == Some(mark)))
         })
         .map(|(pid, _)| *pid)
         .collect();

@@ -132,6 +132,16 @@ pub(crate) fn parent(pid: u32) -> Option<u32> {
         .ok()
 }
 
+/// Returns whether a process is stopped, by SIGSTOP or a debugger.
+pub(crate) fn is_stopped(pid: u32) -> bool {
+    let stat = fs::read(format!("/proc/{pid}/stat")).unwrap_or_default();
+    let stat = String::from_utf8_lossy(&stat);
+    let state = stat
+        .rsplit_once(')')
+        .and_then(|(_, rest)| rest.split_whitespace().next());
+    matches!(state, Some("T" | "t"))
+}
+
 /// Returns the name of a process's program, cut to 15 bytes; `None` if the process has exited.
 pub(crate) fn program_name(pid: u32) -> Option<String> {
     let name = fs::read_to_string(format!("/proc/{pid}/comm")).ok()?;

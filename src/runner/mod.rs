@@ -39,12 +39,13 @@ use crate::agent::task_dir::TaskDir;
 use crate::engine::event::{Fault, Notice, Request, RequestSource};
 use crate::engine::{Act, Event, ExitCode, Marker, Outcome, Phase, State, format};
 use crate::git::TreeContent;
+use crate::os;
 use crate::process::signals::SignalEvent;
 use crate::process::{orphans, pty};
 use crate::store::{self, JournalHeader, JournalLine, LoopDir, OpenedJournal, dir};
 use bus_relay::BusRelay;
 use children::ChildDrain;
-use clock::{Alarms, millis};
+use clock::Alarms;
 use notify::RestPayload;
 use prompt::Prompts;
 use reactor::{Input, JobKey, Reactor};
@@ -197,6 +198,7 @@ impl<'a> Runner<'a> {
     fn recover(&mut self) -> Result<(), RunnerError> {
         let was_cut_short = self.is_in_iteration();
         let survivors = self.kill_orphans();
+        self.reactor.scope().mark_processes(&self.rec.header.id);
         let (cost_usd, tokens) = if was_cut_short {
             self.recover_usage()
         } else {
@@ -221,6 +223,7 @@ impl<'a> Runner<'a> {
             cost_usd,
             tokens,
             in_session: false,
+            boot: os::boot::boot_id(),
         })?;
         if was_cut_short {
             // The agent may have written a marker after its runner crashed.
@@ -243,19 +246,11 @@ impl<'a> Runner<'a> {
     /// survived.
     fn kill_orphans(&mut self) -> Vec<u32> {
         let state = &self.rec.state;
-        if matches!(state.phase, Phase::NotStarted) || orphans::booted_since(state.wall_ms) {
+        if matches!(state.phase, Phase::NotStarted) {
             return Vec::new();
         }
-        let grace = &state.plan.grace;
-        // In a session, the recorded process is the client.
-        let process = state.process.filter(|_| !state.is_in_session());
-        let (killed, survivors) = orphans::sweep(
-            &self.rec.header.id,
-            process,
-            self.reactor.exemptions(),
-            millis(grace.term_ms),
-            millis(grace.survivor_ms),
-        );
+        let (killed, survivors) =
+            orphans::sweep(&self.rec.header.id, state, self.reactor.scope().exemptions());
         if killed > 0 {
             let count = format::process_count(killed);
             self.rec

@@ -3,6 +3,7 @@
 use crate::agent::function::FunctionCall;
 use crate::engine::{ProcessExit, ProcessIdentity};
 use crate::process::exemptions::Exemptions;
+use crate::process::mark::Mark;
 use crate::process::{orphans, tree};
 use rustix::io::Errno;
 use rustix::process::{
@@ -25,6 +26,22 @@ pub(super) enum KillScope {
         id: String,
         exemptions: Exemptions,
     },
+}
+
+impl KillScope {
+    /// Returns the processes that no sweep may kill.
+    pub(super) fn exemptions(&self) -> &Exemptions {
+        let (Self::Everything { exemptions } | Self::Marked { exemptions, .. }) = self;
+        exemptions
+    }
+
+    /// Marks this process, and every process that it will start, as those of the loop `id`. Does
+    /// nothing in an embedding program, which has other children.
+    pub(super) fn mark_processes(&self, id: &str) {
+        if matches!(self, Self::Everything { .. }) {
+            Mark::of_loop(id).set();
+        }
+    }
 }
 
 /// A job's processes or its function.

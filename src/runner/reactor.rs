@@ -155,13 +155,8 @@ impl Reactor {
         self.watching_stopped = true;
     }
 
-    /// Returns the processes that no sweep may kill.
-    pub(super) fn exemptions(&self) -> &Exemptions {
-        match &self.scope {
-            KillScope::Everything { exemptions } | KillScope::Marked { exemptions, .. } => {
-                exemptions
-            }
-        }
+    pub(super) fn scope(&self) -> &KillScope {
+        &self.scope
     }
 
     // ---- files -----------------------------------------------------------------------------------

@@ -3,7 +3,7 @@
 //! ralph does not start the agent: an iteration starts when a hook returns its prompt to the
 //! client, and ends when the client calls the next hook. In between, no process holds the lock.
 
-use super::clock::{millis, wall_ms};
+use super::clock::wall_ms;
 use super::reconcile::Flow;
 use super::{Runner, RunnerError, RunnerExit};
 use crate::agent::pipeline::{OutputPipeline, OutputTail};
@@ -11,6 +11,7 @@ use crate::client::transcript::TranscriptUsage;
 use crate::engine::event::{AgentReport, Fault, Marker, ProcessExit, Request, RequestSource};
 use crate::engine::plain_text::clean;
 use crate::engine::{Act, Event, LimitChange, Phase, State, signals};
+use crate::os;
 use crate::process::orphans;
 use crate::store::dir::create_file;
 use std::io::Write;
@@ -75,16 +76,12 @@ impl Runner<'_> {
             self.rec.clock.set(state.clock_ms.saturating_add(elapsed));
         }
         let state = &self.rec.state;
-        if matches!(state.phase, Phase::Checking | Phase::Committing)
-            && !orphans::booted_since(state.wall_ms)
-        {
+        if matches!(state.phase, Phase::Checking | Phase::Committing) {
             // The last hook was killed. Kill the processes that it left behind, but not the agent,
             // which belongs to the client.
-            let grace = &state.plan.grace;
-            let (term, survivor) = (millis(grace.term_ms), millis(grace.survivor_ms));
-            let exemptions = self.reactor.exemptions();
-            orphans::sweep(&self.rec.header.id, None, exemptions, term, survivor);
+            orphans::sweep(&self.rec.header.id, state, self.reactor.scope().exemptions());
         }
+        self.reactor.scope().mark_processes(&self.rec.header.id);
         self.read_inbox()?;
         self.rec.record(Event::Opened {
             pid: std::process::id(),
@@ -92,6 +89,7 @@ impl Runner<'_> {
             cost_usd: None,
             tokens: None,
             in_session: true,
+            boot: os::boot::boot_id(),
         })?;
         let _ = self.create_task_dir();
         let plan = &self.rec.state.plan;

@@ -2,6 +2,7 @@
 
 mod commands;
 mod contention;
+mod daemons;
 mod disk;
 mod files;
 mod kill;

@@ -479,7 +479,7 @@ pub(crate) fn alive(pid: u32) -> bool {
         .is_some_and(|(_, rest)| !rest.starts_with(['Z', 'X']))
 }
 
-fn pids() -> Vec<u32> {
+pub(crate) fn pids() -> Vec<u32> {
     let entries = fs::read_dir("/proc").unwrap().flatten();
     entries
         .filter_map(|entry| entry.file_name().to_str()?.parse().ok())

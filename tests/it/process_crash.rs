@@ -236,3 +236,53 @@ mod needs_freezer {
         test.ralph(&["resume", "a"]).exits(0);
     }
 }
+
+mod stopped {
+    use super::*;
+
+    const DAEMON: &str = "iteration *\n fork setsid daemon clearenv 10m\n say ready\n hang\n";
+
+    /// Kills one of a loop's two processes while the other is stopped, and checks that the next
+    /// command ends everything.
+    fn check(kill: impl Fn(u32, u32) -> (u32, u32)) {
+        let test = Test::new().script(DAEMON);
+        let live = test.start(&["run", "t", "--name", "a", "--agent", AGENT, "-m", "1"]);
+        ready(&test);
+        let (stopped, killed) = kill(live.pid(), supervisor(&test));
+        signal(stopped, "STOP");
+        signal(killed, "KILL");
+        test.ralph(&["status", "a"])
+            .exits(0)
+            .says("Status: crashed");
+        assert_no_survivors(&test, 1);
+        let _ = live.end();
+        assert_eq!(test.survivors(), [0; 0]);
+        test.ralph(&["stop", "a"]).exits(0);
+    }
+
+    #[test]
+    fn the_next_command_continues_a_stopped_warden_whose_supervisor_was_killed() {
+        check(|warden, supervisor| (warden, supervisor));
+    }
+
+    #[test]
+    fn the_next_command_continues_a_stopped_supervisor_whose_warden_was_killed() {
+        check(|warden, supervisor| (supervisor, warden));
+    }
+
+    #[test]
+    fn a_stopped_warden_is_left_alone_while_its_supervisor_works() {
+        let test = Test::new().script("iteration 1\n say ready\n hang\n");
+        let live = test.start(&["run", "t", "--name", "a", "--agent", AGENT, "-m", "1"]);
+        ready(&test);
+        signal(live.pid(), "STOP");
+        test.ralph(&["status", "a"])
+            .exits(0)
+            .says("Status: running");
+        let stat = fs::read_to_string(format!("/proc/{}/stat", live.pid())).unwrap();
+        assert!(stat.contains(") T "), "{stat}");
+        signal(live.pid(), "CONT");
+        test.ralph(&["stop", "a"]).exits(0);
+        live.end().exits(130);
+    }
+}

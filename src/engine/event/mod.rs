@@ -45,6 +45,9 @@ pub enum Event {
         /// Whether the runner is a hook inside the agent's client session.
         #[serde(default, skip_serializing_if = "is_false", rename = "inside")]
         in_session: bool,
+        /// The ID of the running system, which changes when it boots; `None` if it is unknown.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        boot: Option<String>,
     },
     /// A person, a signal or the host program made a request.
     Asked {

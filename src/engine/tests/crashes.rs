@@ -53,6 +53,7 @@ fn the_next_runner_reports_the_cost_of_an_interrupted_iteration() {
         cost_usd,
         tokens: None,
         in_session: false,
+        boot: None,
     };
     let work = TestLoop::new().open().start();
     assert_eq!(

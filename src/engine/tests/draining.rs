@@ -425,6 +425,7 @@ fn after_a_crash_while_draining_checks_and_draining_start_again() {
         cost_usd: None,
         tokens: None,
         in_session: false,
+        boot: None,
     };
     let work = done().feed_without_draining(open());
     assert!(work.is_draining());

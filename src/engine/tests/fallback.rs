@@ -346,6 +346,7 @@ fn the_token_limit_holds_across_a_crash() {
         cost_usd: None,
         tokens,
         in_session: false,
+        boot: None,
     });
     assert_eq!(
         crashed.state.outcome(),

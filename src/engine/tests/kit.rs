@@ -294,6 +294,7 @@ impl TestLoop {
             cost_usd: None,
             tokens: None,
             in_session: false,
+            boot: None,
         })
     }
 

@@ -241,6 +241,7 @@ fn a_crash_after_an_idle_iteration_runs_the_checks_again_when_due() {
         cost_usd: None,
         tokens: None,
         in_session: false,
+        boot: None,
     });
     assert_eq!(
         work.state.orders(),

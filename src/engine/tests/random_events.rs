@@ -217,6 +217,7 @@ pub(super) fn any_event(random: &mut Rng, state: &State) -> Event {
             cost_usd: random.bool().then_some(0.5),
             tokens: None,
             in_session: random.bool(),
+            boot: None,
         },
         1 | 2 => any_request(random, inbox),
         3 => Event::Answered {
@@ -359,5 +360,6 @@ pub(super) fn opened() -> Event {
         cost_usd: None,
         tokens: None,
         in_session: false,
+        boot: None,
     }
 }

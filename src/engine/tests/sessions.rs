@@ -12,6 +12,7 @@ fn opened(in_session: bool) -> Event {
         cost_usd: None,
         tokens: None,
         in_session,
+        boot: None,
     }
 }
 

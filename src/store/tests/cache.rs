@@ -188,6 +188,7 @@ fn concurrent_readers_see_only_complete_lines() {
                     cost_usd: None,
                     tokens: None,
                     in_session: false,
+                    boot: None,
                 },
             };
             journal.append(&line).unwrap();

@@ -105,6 +105,7 @@ fn line(n: u64) -> JournalLine {
             cost_usd: None,
             tokens: None,
             in_session: false,
+            boot: None,
         },
         1 => Event::Asked {
             request: Request::Pause,
