@@ -61,7 +61,7 @@ pub(crate) fn crashed(test: &Test, args: &[&str]) {
 
 /// Asserts what must hold for every loop, however often its runners were killed.
 #[track_caller]
-fn check_invariants(test: &Test, name: &str) {
+pub(crate) fn check_invariants(test: &Test, name: &str) {
     let journal = test.journal(name);
     let is = |line: &Value, event: &str| line["event"] == event;
     let started: Vec<u64> = journal
@@ -89,7 +89,8 @@ fn check_invariants(test: &Test, name: &str) {
                     line["iteration"].as_u64(),
                     "an end too many: {journal:#?}"
                 );
-                failures += u64::from(line["report"]["exit"]["code"] == 1);
+                let exit = &line["report"]["exit"];
+                failures += u64::from(exit["code"] == 1 || exit["signal"] == 9);
                 line["report"]["cost_usd"].as_f64()
             }
             Some("opened") if open.is_some() => line["cost_usd"].as_f64(),

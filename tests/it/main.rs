@@ -7,6 +7,7 @@ mod agents;
 mod any_bytes;
 mod budgets;
 mod bus;
+mod campaign;
 mod changed;
 mod children;
 mod completions;
