@@ -113,7 +113,7 @@ pub(crate) const OPENCODE: Cli = Cli {
 pub(crate) const PI: Cli = Cli {
     name: "pi",
     set: "more",
-    program: "@mariozechner/pi-coding-agent/dist/cli.js",
+    program: "@earendil-works/pi-coding-agent/dist/bundle/cli.js",
     prepare: pi,
     write: |path, line| use_tool("write", json!({ "path": path, "content": line })),
     shell: |command| use_tool("bash", json!({ "command": command })),
