@@ -9,7 +9,8 @@ use crate::lifecycle::tmux::Tmux;
 use crate::store::lock_holder;
 use crate::ui::print::print_message;
 use crate::ui::status::line;
-use std::io::{ErrorKind, IsTerminal, stdin, stdout};
+use crate::ui::tty::is_terminal;
+use std::io::{ErrorKind, IsTerminal, stdin};
 use std::time::Duration;
 
 /// How often to check whether a loop has started.
@@ -48,7 +49,7 @@ pub(crate) fn attach(name: &str) -> Result<ExitCode, CommandError> {
             raw: false,
         });
     };
-    if !stdin().is_terminal() || !stdout().is_terminal() {
+    if !stdin().is_terminal() || !is_terminal() {
         return Err(CommandError::usage(
             "ralph attach needs a terminal, but its input or output is not one",
             format!("run `ralph logs {name} -f` to follow the output without a terminal"),

@@ -12,8 +12,8 @@ use crate::store::bus;
 use crate::store::bus::{Bus, BusBatch, BusMessage};
 use crate::store::{LoopDir, StateDir, cache, lock_holder};
 use crate::ui::bus_line::line;
-use crate::ui::print::warn;
-use std::io::{self, Write};
+use crate::ui::print::{warn, write_json, write_text};
+use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -133,16 +133,14 @@ fn print(bus: &Bus, batch: &BusBatch, json: bool) -> io::Result<()> {
             bus.path().display()
         ));
     }
-    let mut out = io::stdout().lock();
     for message in &batch.messages {
-        let text = if json {
-            serde_json::to_string(message)?
+        if json {
+            write_json(&serde_json::to_string(message)?)?;
         } else {
-            line(message)
-        };
-        writeln!(out, "{text}")?;
+            write_text(&format!("{}\n", line(message)))?;
+        }
     }
-    out.flush()
+    Ok(())
 }
 
 /// Returns the value of an environment variable. `None` if it is empty, or if this process does not

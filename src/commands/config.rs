@@ -8,7 +8,8 @@ use crate::config::keys::{SettingKey, SettingKind, table};
 use crate::config::{LayerStack, Origin, schema};
 use crate::engine::ExitCode;
 use crate::lifecycle::error::CommandError;
-use crate::ui::print::print_output;
+use crate::ui::one_line;
+use crate::ui::print::{print_json, print_output};
 use serde_json::{Value, json};
 
 pub(crate) fn config(args: &ConfigArgs) -> Result<ExitCode, CommandError> {
@@ -30,7 +31,7 @@ pub(crate) fn config(args: &ConfigArgs) -> Result<ExitCode, CommandError> {
                 json!({ "value": row.value, "from": row.from }),
             )
         });
-        print_output(&format!("{:#}\n", Value::Object(all.collect())))?;
+        print_json(&format!("{:#}", Value::Object(all.collect())))?;
         return Ok(ExitCode::Success);
     }
     print_output(&text(&rows))?;
@@ -59,9 +60,9 @@ fn text(rows: &[SettingRow]) -> String {
         }
         lines.push(format!(
             "{:name_width$}  {:value_width$}  {}\n",
-            row.name,
+            one_line(&row.name),
             row.value_text(),
-            row.from
+            one_line(&row.from)
         ));
     }
     lines.concat()

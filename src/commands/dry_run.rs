@@ -114,7 +114,11 @@ fn describe_plan(plan: &Plan, branch: Option<String>) -> String {
     );
     let rows: Vec<String> = rows
         .iter()
-        .map(|(name, value)| format!("{name:<12}{value}\n"))
+        .map(|(name, value)| {
+            // Indent further lines, so that none looks like a row of its own.
+            let value = value.replace('\n', &format!("\n{:12}", ""));
+            format!("{name:<12}{value}\n")
+        })
         .collect();
     rows.concat()
 }

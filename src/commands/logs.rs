@@ -13,9 +13,10 @@ use crate::store::activity::{ActivityItem, ActivityReader};
 use crate::store::{LoopDir, LoopView, cache};
 use crate::ui::act_printer::ActPrinter;
 use crate::ui::gutter::GutterWriter;
-use crate::ui::tty::use_color;
+use crate::ui::print::{copy_raw, write_cleaned, write_text};
+use crate::ui::tty::{is_terminal, use_color};
 use std::fs::File;
-use std::io::{self, IsTerminal, Read, Write};
+use std::io::{self, Read};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -116,19 +117,17 @@ impl LogPrinter {
         }
         Self::Output(OutputCopy {
             log: None,
-            terminal: io::stdout().is_terminal().then(|| GutterWriter::new("")),
+            terminal: is_terminal().then(|| GutterWriter::new("")),
             within_line: false,
         })
     }
 
     /// Prints the output that the agent has added since the last call.
     fn copy(&mut self, dir: &LoopDir, iteration: u32) -> io::Result<()> {
-        let mut out = io::stdout().lock();
         match self {
-            Self::Output(output) => output.copy(dir, iteration, &mut out)?,
-            Self::Acts(acts) => acts.copy(dir, iteration, &mut out)?,
+            Self::Output(output) => output.copy(dir, iteration),
+            Self::Acts(acts) => acts.copy(dir, iteration),
         }
-        out.flush()
     }
 
     /// Prints a header that names the iteration.
@@ -143,7 +142,7 @@ impl LogPrinter {
             Self::Output(output) if output.within_line => "\n",
             _ => "",
         };
-        writeln!(io::stdout(), "{newline}[ralph] {text}")
+        write_text(&format!("{newline}[ralph] {text}\n"))
     }
 
     fn close(&mut self) -> io::Result<()> {
@@ -156,7 +155,7 @@ impl LogPrinter {
             }
             Self::Acts(acts) => acts.close(&mut rest),
         }
-        io::stdout().write_all(&rest)
+        write_cleaned(&rest)
     }
 }
 
@@ -172,7 +171,7 @@ struct OutputCopy {
 }
 
 impl OutputCopy {
-    fn copy(&mut self, dir: &LoopDir, iteration: u32, out: &mut dyn Write) -> io::Result<()> {
+    fn copy(&mut self, dir: &LoopDir, iteration: u32) -> io::Result<()> {
         if self.log.is_none() {
             self.log = File::open(dir.output_log(iteration)).ok();
         }
@@ -182,11 +181,11 @@ impl OutputCopy {
         read_pieces(log, &mut |bytes| {
             let Some(terminal) = &mut self.terminal else {
                 self.within_line = !bytes.ends_with(b"\n");
-                return out.write_all(bytes);
+                return copy_raw(bytes);
             };
             let mut lines = Vec::new();
             terminal.feed(bytes, &mut lines);
-            out.write_all(&lines)
+            write_cleaned(&lines)
         })
     }
 }
@@ -228,7 +227,7 @@ impl ActSource {
 }
 
 impl ActLog {
-    fn copy(&mut self, dir: &LoopDir, iteration: u32, out: &mut dyn Write) -> io::Result<()> {
+    fn copy(&mut self, dir: &LoopDir, iteration: u32) -> io::Result<()> {
         if self.source.is_none() {
             self.source = ActSource::open(self, dir, iteration);
         }
@@ -249,10 +248,10 @@ impl ActLog {
             })?,
             Some(ActSource::Output(log, pipeline)) => read_pieces(log, &mut |bytes| {
                 pipeline.feed(bytes, &mut |act| printer.print(act, &mut lines));
-                out.write_all(&std::mem::take(&mut lines))
+                write_cleaned(&std::mem::take(&mut lines))
             })?,
         }
-        out.write_all(&lines)
+        write_cleaned(&lines)
     }
 
     fn close(&mut self, rest: &mut Vec<u8>) {

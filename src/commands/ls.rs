@@ -6,8 +6,7 @@ use crate::lifecycle::error::CommandError;
 use crate::lifecycle::handle::read_loop;
 use crate::lifecycle::live_view::live;
 use crate::store::{LoopView, StateDir};
-use crate::ui::adapt;
-use crate::ui::print::{print_output, warn};
+use crate::ui::print::{print_json, print_output, print_text, warn};
 use crate::ui::status::{LoopRow, object, table};
 use crate::ui::tty;
 use std::num::NonZero;
@@ -31,14 +30,14 @@ pub(crate) fn ls(args: &LsArgs) -> Result<ExitCode, CommandError> {
             object(view, liveness, &directory).to_string()
         };
         let objects = map_loops(&state_dir, &names, object);
-        print_output(&format!("[{}]\n", objects.join(",")))?;
+        print_json(&format!("[{}]", objects.join(",")))?;
         return Ok(ExitCode::Success);
     }
     let rows = map_loops(&state_dir, &names, LoopRow::new);
     if rows.is_empty() {
         print_output("no loops yet; run `ralph run` to start one\n")?;
     } else {
-        print_output(&adapt(table(&rows, tty::width())))?;
+        print_text(&table(&rows, tty::width()))?;
     }
     Ok(ExitCode::Success)
 }

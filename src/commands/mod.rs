@@ -37,11 +37,10 @@ use crate::cli::{Cli, Command, free_text};
 use crate::engine::ExitCode;
 use crate::lifecycle::error::CommandError;
 use crate::ui::one_line;
-use crate::ui::print::{print_output, report_error};
+use crate::ui::print::{print_output, print_usage, report_error};
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{CommandFactory, Parser};
 use std::ffi::{OsStr, OsString};
-use std::io::Write;
 
 /// Runs the program with the given arguments and returns its exit code.
 pub fn main(mut args: Vec<OsString>) -> std::process::ExitCode {
@@ -103,7 +102,7 @@ fn handle_parse_error(error: &clap::Error, args: &[OsString]) -> Result<ExitCode
         return Ok(ExitCode::Success);
     }
     if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
-        let _ = write!(std::io::stderr(), "{error}");
+        print_usage(&error.to_string());
         return Ok(ExitCode::Usage);
     }
     let typed: Vec<_> = args

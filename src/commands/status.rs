@@ -7,8 +7,7 @@ use crate::engine::ExitCode;
 use crate::lifecycle::error::CommandError;
 use crate::lifecycle::live_view::live;
 use crate::lifecycle::session::client_of;
-use crate::ui::adapt;
-use crate::ui::print::print_output;
+use crate::ui::print::{print_json, print_text};
 use crate::ui::status::{object, text};
 
 pub(crate) fn status(args: &StatusArgs) -> Result<ExitCode, CommandError> {
@@ -16,18 +15,15 @@ pub(crate) fn status(args: &StatusArgs) -> Result<ExitCode, CommandError> {
     handle.view = live(&handle.dir, handle.view, handle.liveness);
     let directory = handle.dir.path().display().to_string();
     if args.json {
-        print_output(&format!(
-            "{}\n",
-            object(&handle.view, handle.liveness, &directory)
-        ))?;
+        print_json(&object(&handle.view, handle.liveness, &directory).to_string())?;
     } else {
-        print_output(&adapt(text(&handle.view, handle.liveness, &directory)))?;
+        print_text(&text(&handle.view, handle.liveness, &directory))?;
         let state = &handle.view.state;
         let client = client_of(state).filter(|_| state.is_in_session());
         if let Some((client, plugin)) =
             client.and_then(|client| Some((client, conflicting_plugin(client)?)))
         {
-            print_output(&format!(
+            print_text(&format!(
                 "Warning: {plugin} reacts to the same stop events; to turn it off, run `{} plugin disable {plugin}`\n",
                 client.name
             ))?;

@@ -15,10 +15,9 @@ use crate::runner::{AgentHost, Observer, Runner, RunnerError, RunnerExit};
 use crate::store::derived_files::DerivedFiles;
 use crate::store::{Journal, JournalHeader, JournalLine, LoopDir, LoopView, StateDir};
 use crate::ui::console::{Console, ConsoleMode};
-use crate::ui::print::{print_message, report_error, warn};
-use crate::ui::tty::use_color;
+use crate::ui::print::{print_message, print_styled, report_error, warn};
+use crate::ui::tty::{is_terminal, use_color};
 use crate::ui::{notification, status, summary};
-use std::io::IsTerminal;
 use std::time::Duration;
 
 /// Runs a loop in a supervisor process, under this process as its warden, and returns the exit
@@ -46,7 +45,7 @@ pub(crate) fn supervise(
             swept,
             survivors,
         } => {
-            if std::io::stdout().is_terminal() {
+            if is_terminal() {
                 // Move below the killed supervisor's live line.
                 print_message("\n");
             }
@@ -179,7 +178,7 @@ fn print_summary(
         }
         ConsoleMode::Full { .. } => {
             let children = failed_children(dir, header, state);
-            print_message(&summary::text(
+            let _ = print_styled(summary::text(
                 header,
                 state,
                 &describe_changes(dir),

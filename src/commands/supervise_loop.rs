@@ -9,11 +9,12 @@ use crate::lifecycle::error::CommandError;
 use crate::lifecycle::launch::{ENVIRONMENT_END, start_error_file};
 use crate::lifecycle::locks::LoopLocks;
 use crate::store::{LoopDir, START_TIMEOUT, StateDir, cache, starting};
+use crate::ui::tty::is_terminal;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{Mode, OFlags};
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
-use std::io::{self, IsTerminal, Read};
+use std::io::{self, Read};
 use std::os::unix::ffi::OsStringExt;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
@@ -43,7 +44,7 @@ fn run(state_dir: &StateDir, dir: &LoopDir, in_window: bool) -> Result<ExitCode,
         .map_or((true, false), |settings| (settings.stream, settings.raw));
     // Without a terminal, stdout is a log file, which would become a second, unbounded copy of the
     // agent's output.
-    let no_stream = !stream || !io::stdout().is_terminal();
+    let no_stream = !stream || !is_terminal();
     let output = OutputArgs {
         no_stream,
         raw,

@@ -5,7 +5,7 @@ use super::tty::is_dumb;
 use std::sync::OnceLock;
 
 /// Each symbol and a character of the same width.
-const SYMBOLS: [(char, char); 11] = [
+const SYMBOLS: [(char, char); 13] = [
     ('✔', '+'),
     ('✘', 'x'),
     ('■', '#'),
@@ -17,6 +17,9 @@ const SYMBOLS: [(char, char); 11] = [
     ('—', '-'),
     ('−', '-'),
     ('×', 'x'),
+    ('└', '`'),
+    // Stands for a character that must not be printed.
+    ('\u{fffd}', '?'),
 ];
 
 /// Replaces the symbols in a text for people if this process should print ASCII only.

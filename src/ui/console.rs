@@ -8,15 +8,15 @@ use super::gutter::GutterWriter;
 use super::live_line;
 use super::live_line::{LiveStatus, TimeStyle};
 use super::output_queue::{OutputKind, OutputQueue};
-use super::tty::{in_foreground, is_dumb, use_color, width};
+use super::print::warn_styled;
+use super::tty::{in_foreground, is_dumb, is_null_device, is_terminal, use_color, width};
 use super::{TextStyle, adapt, display_width, event_line, one_line, styled, truncate_to_width};
 use crate::engine::display::wrap;
+use crate::engine::plain_text::{escape_json, visible};
 use crate::engine::plan::Scm;
 use crate::engine::{Act, Event, Phase, State};
 use crate::store::log_tail::last_lines;
 use crate::store::{JournalLine, LoopDir};
-use std::io::{IsTerminal, Write, stderr, stdout};
-use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
 /// The amount of output that the console shows.
@@ -81,12 +81,12 @@ impl Console {
     pub(crate) fn new(dir: &LoopDir, mode: ConsoleMode) -> Self {
         let mode = match mode {
             // Formatting a flood of output for the null device would only slow the agent down.
-            ConsoleMode::Full { raw, .. } if is_null_device(stdout()) => {
+            ConsoleMode::Full { raw, .. } if is_null_device() => {
                 ConsoleMode::Full { stream: false, raw }
             }
             mode => mode,
         };
-        let is_terminal = stdout().is_terminal();
+        let is_terminal = is_terminal();
         let (is_interactive, color) = (is_terminal && !is_dumb(), use_color());
         let gutter = if is_interactive {
             adapt(styled("  │ ", TextStyle::Dim, color))
@@ -144,7 +144,7 @@ impl Console {
                 let text = format!(
                     "{{\"loop\":\"{}\",{}\n",
                     self.dir.name(),
-                    &line.to_json()[1..]
+                    escape_json(&line.to_json()[1..])
                 );
                 self.show(text.as_bytes());
             }
@@ -345,7 +345,7 @@ impl Console {
             return;
         }
         self.erase();
-        warn(message, self.color);
+        warn_styled(message, self.color);
     }
 
     /// Removes the live line and flushes the output. Nothing may be shown after this call.
@@ -416,7 +416,7 @@ impl Console {
     fn warn_if_closed(&mut self) {
         if self.output.is_closed() && !std::mem::replace(&mut self.has_warned_closed, true) {
             let name = self.dir.name();
-            warn(
+            warn_styled(
                 &format!("standard output was closed; the loop continues (ralph status {name})"),
                 false,
             );
@@ -435,7 +435,7 @@ impl Console {
             .map(|text| truncate_to_width(&format!("  │ {text}"), width));
         unfinished
             .into_iter()
-            .chain([truncate_to_width(&self.live_text, width)])
+            .chain([truncate_to_width(&visible(&self.live_text), width)])
             .map(adapt)
             .collect()
     }
@@ -462,22 +462,8 @@ impl Console {
     }
 }
 
-fn is_null_device(file: impl AsFd) -> bool {
-    let files = (rustix::fs::fstat(file), rustix::fs::stat("/dev/null"));
-    matches!(files, (Ok(file), Ok(null)) if file.st_rdev == null.st_rdev && null.st_rdev != 0)
-}
-
 /// Returns the number of columns to the right of the gutter. Leaves the terminal's last column
 /// empty.
 fn text_width() -> usize {
     width().map_or(usize::MAX, |width| width.saturating_sub(5).max(8))
-}
-
-fn warn(message: &str, color: bool) {
-    let prefix = styled(
-        "ralph: warning:",
-        TextStyle::Yellow,
-        color && stderr().is_terminal(),
-    );
-    let _ = writeln!(stderr(), "{prefix} {}", one_line(message));
 }

@@ -21,34 +21,11 @@ mod rest_text;
 mod scm_text;
 pub(crate) mod session_text;
 pub(crate) mod status;
+mod styled;
 pub(crate) mod summary;
 pub(crate) mod tty;
 mod worktree_text;
 
 pub(crate) use crate::engine::display::{display_width, one_line, truncate_to_width};
 pub(crate) use ascii::adapt;
-
-/// A text style on a terminal.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum TextStyle {
-    Green,
-    Red,
-    Yellow,
-    Dim,
-    Bold,
-}
-
-/// Wraps `text` in the escape sequences for `style`. Returns `text` unchanged if `color` is false.
-pub(crate) fn styled(text: &str, style: TextStyle, color: bool) -> String {
-    if !color || text.is_empty() {
-        return text.to_owned();
-    }
-    let code = match style {
-        TextStyle::Green => 32,
-        TextStyle::Red => 31,
-        TextStyle::Yellow => 33,
-        TextStyle::Dim => 2,
-        TextStyle::Bold => 1,
-    };
-    format!("\x1b[{code}m{text}\x1b[0m")
-}
+pub(crate) use styled::{StyledText, TextStyle, styled};

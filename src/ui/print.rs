@@ -1,31 +1,66 @@
 //! Prints to standard output and standard error. Nothing below `ui` prints.
+//!
+//! Keys, names, paths and values come from files that ralph did not write, so everything printed is
+//! filtered here: text passes [`visible`], JSON passes [`escape_json`], and [`StyledText`] filters
+//! its parts. The exceptions:
+//!
+//! - The console writes through `output_queue`. It cleans an agent's output line by line.
+//! - An agent's own screen, shown while it has the terminal, passes `escape_filter`.
+//! - [`write_cleaned`] prints lines that a `GutterWriter` or an `ActPrinter` has cleaned.
+//! - [`copy_raw`] copies an agent's output to a file or a pipe.
+//! - `ralph attach` hands the terminal to tmux.
 
-use super::adapt;
+use super::{StyledText, TextStyle, adapt, one_line, styled};
 use crate::engine::ExitCode;
+use crate::engine::plain_text::{escape_json, visible};
 use crate::lifecycle::error::CommandError;
 use std::fmt::Display;
-use std::io::{self, Write, stderr, stdout};
+use std::io::{self, IsTerminal, Write, stderr, stdout};
 
 /// Prints a command's output. Ignores a closed pipe, because its reader needs no more output.
 /// Returns any other write error.
 pub(crate) fn print_output(text: &str) -> Result<(), CommandError> {
-    match write_out(text) {
-        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
-        result => result.map_err(|error| {
-            CommandError::broken(format!("cannot write the output to stdout: {error}"))
-        }),
-    }
+    ignore_closed_pipe(write_text(text))
+}
+
+/// Prints a command's output for people. Handles errors like [`print_output`].
+pub(crate) fn print_text(text: &str) -> Result<(), CommandError> {
+    ignore_closed_pipe(write_cleaned(adapt(visible(text).into_owned()).as_bytes()))
+}
+
+/// Prints a command's JSON output and a newline. Handles errors like [`print_output`].
+pub(crate) fn print_json(json: &str) -> Result<(), CommandError> {
+    ignore_closed_pipe(write_json(json))
+}
+
+/// Prints a command's styled output for people. Handles errors like [`print_output`].
+pub(crate) fn print_styled(text: StyledText) -> Result<(), CommandError> {
+    ignore_closed_pipe(write_cleaned(adapt(text.into_string()).as_bytes()))
 }
 
 /// Prints a message about a completed command. Ignores write errors, because the command has
 /// succeeded.
 pub(crate) fn print_message(text: &str) {
-    let _ = write_out(&adapt(text.to_owned()));
+    let _ = print_text(text);
 }
 
 /// Prints a warning to standard error.
 pub(crate) fn warn(message: impl Display) {
     write_err(&format!("ralph: warning: {message}"));
+}
+
+/// Prints a console's warning on one line, with a prefix in color if `color` is true.
+pub(super) fn warn_styled(message: &str, color: bool) {
+    let prefix = styled(
+        "ralph: warning:",
+        TextStyle::Yellow,
+        color && stderr().is_terminal(),
+    );
+    let _ = writeln!(
+        stderr(),
+        "{}",
+        adapt(format!("{prefix} {}", one_line(message)))
+    );
 }
 
 /// Prints a line that is neither a warning nor a command's output to standard error.
@@ -46,18 +81,55 @@ pub(crate) fn warn_all(messages: impl IntoIterator<Item = impl Display>) {
 pub(crate) fn report_error(error: CommandError) -> ExitCode {
     let hint = error
         .hint()
-        .map(|hint| format!("\n  hint: {hint}"))
+        .map(|hint| format!("\nhint: {hint}"))
         .unwrap_or_default();
     write_err(&format!("ralph: error: {}{hint}", error.message()));
     error.exit_code()
 }
 
-fn write_out(text: &str) -> io::Result<()> {
-    let mut out = stdout().lock();
-    out.write_all(text.as_bytes()).and_then(|()| out.flush())
+/// Prints the usage to standard error. Ignores write errors, because there is no place to report
+/// them.
+pub(crate) fn print_usage(text: &str) {
+    let _ = write!(stderr(), "{}", visible(text));
 }
 
-/// Prints a line to standard error. Ignores write errors, because there is no place to report them.
-fn write_err(line: &str) {
-    let _ = writeln!(stderr(), "{}", adapt(line.to_owned()));
+/// Writes text to standard output.
+pub(crate) fn write_text(text: &str) -> io::Result<()> {
+    write_out(visible(text).as_bytes())
+}
+
+/// Writes a JSON text and a newline to standard output.
+pub(crate) fn write_json(json: &str) -> io::Result<()> {
+    write_out(format!("{}\n", escape_json(json)).as_bytes())
+}
+
+/// Writes lines to standard output that a `GutterWriter` or an `ActPrinter` has cleaned.
+pub(crate) fn write_cleaned(lines: &[u8]) -> io::Result<()> {
+    write_out(lines)
+}
+
+/// Copies an agent's output unchanged to standard output, which must not be a terminal.
+pub(crate) fn copy_raw(bytes: &[u8]) -> io::Result<()> {
+    write_out(bytes)
+}
+
+fn ignore_closed_pipe(result: io::Result<()>) -> Result<(), CommandError> {
+    match result {
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        result => result.map_err(|error| {
+            CommandError::broken(format!("cannot write the output to stdout: {error}"))
+        }),
+    }
+}
+
+fn write_out(bytes: &[u8]) -> io::Result<()> {
+    let mut out = stdout().lock();
+    out.write_all(bytes).and_then(|()| out.flush())
+}
+
+/// Prints a message to standard error. Its later lines are indented, so that none looks like a
+/// message of its own. Ignores write errors, because there is no place to report them.
+fn write_err(message: &str) {
+    let message = visible(message).replace('\n', "\n  ");
+    let _ = writeln!(stderr(), "{}", adapt(message));
 }

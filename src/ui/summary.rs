@@ -1,7 +1,7 @@
 //! Formats the summary at the end of a run: outcome, effort, changes and the next step.
 
 use super::cost::cost_text;
-use super::{TextStyle, event_line, one_line, outcome_text, scm_text, styled, worktree_text};
+use super::{StyledText, TextStyle, event_line, one_line, outcome_text, scm_text, worktree_text};
 use crate::engine::format::{duration, iteration_count, thousands};
 use crate::engine::{Liveness, Outcome, State, Status};
 use crate::store::JournalHeader;
@@ -16,83 +16,83 @@ pub(crate) fn text(
     children: &[String],
     next: bool,
     color: bool,
-) -> String {
+) -> StyledText {
     // The command prints the fatal error itself to standard error.
     let fatal_class = match state.outcome() {
         Some(Outcome::Fatal { class, .. }) => Some(format!(" ({})", class.as_str())),
         _ => None,
     };
-    let mut text = format!("{}\n", headline(state, fatal_class, color));
-    let mut row = |name: &str, value: &str| {
-        if !value.is_empty() {
-            let _ = writeln!(
-                text,
-                "  {} {value}",
-                styled(&format!("{name:<8}"), TextStyle::Dim, color)
-            );
+    let mut text = StyledText::new(color);
+    let (headline, style) = headline(state, fatal_class);
+    text.push_styled(&headline, style).push("\n");
+    let mut row = |name: &str, value: &str, verdict: Option<(&str, TextStyle)>| {
+        if value.is_empty() && verdict.is_none() {
+            return;
         }
+        text.push("  ")
+            .push_styled(&format!("{name:<8}"), TextStyle::Dim);
+        if !value.is_empty() {
+            text.push(" ").push(value);
+        }
+        if let Some((verdict, style)) = verdict {
+            text.push(" ").push_styled(verdict, style);
+        }
+        text.push("\n");
     };
-    row("took", &took(state));
+    row("took", &took(state), None);
     for (check, report) in state.plan.proof.checks.iter().zip(&state.checks) {
         let (verdict, style) = match report {
             Some(report) if report.is_green() => (event_line::verdict(report), TextStyle::Green),
             Some(report) => (event_line::verdict(report), TextStyle::Red),
             None => ("not run".into(), TextStyle::Yellow),
         };
-        row(
-            "check",
-            &format!(
-                "{} {}",
-                one_line(&check.command),
-                styled(&verdict, style, color)
-            ),
-        );
+        row("check", &one_line(&check.command), Some((&verdict, style)));
     }
     for (task, report) in state.scm.reports.iter().enumerate() {
         let (text, style) = scm_text::task_line(state, task, report);
-        row("scm", &styled(&text, style, color));
+        row("scm", "", Some((&text, style)));
     }
     for (at, line) in outcome_text::last_error(state).iter().enumerate() {
-        row(if at == 0 { "output" } else { "" }, line);
+        row(if at == 0 { "output" } else { "" }, line, None);
     }
     row(
         "denied",
         &one_line(&outcome_text::denied(state).unwrap_or_default()),
+        None,
     );
     row(
         "missing",
         &one_line(&outcome_text::missing(state).unwrap_or_default()),
+        None,
     );
     for child in children {
-        row("child", &styled(&one_line(child), TextStyle::Red, color));
+        row("child", "", Some((&one_line(child), TextStyle::Red)));
     }
-    row("changed", &one_line(changed));
+    row("changed", &one_line(changed), None);
     if let Some(worktree) = &state.plan.worktree {
         row(
             "worktree",
             &one_line(&worktree_text::location(worktree, state)),
+            None,
         );
     }
     if let Some(unsaved) = worktree_text::unsaved(state, false) {
-        row(
-            "unsaved",
-            &styled(&one_line(&unsaved), TextStyle::Red, color),
-        );
+        row("unsaved", "", Some((&one_line(&unsaved), TextStyle::Red)));
     }
     if let Some(worktree) = &state.plan.worktree {
         for (name, command) in worktree_text::commands(worktree, state, &header.name) {
-            row(name, &one_line(&command));
+            row(name, &one_line(&command), None);
         }
     }
     if next {
-        row("next", &next_step(header, state, changed));
+        row("next", &next_step(header, state, changed), None);
     }
     text
 }
 
-/// Formats the result and its reason in one line. If `reason` is set, it replaces the outcome's own
-/// reason.
-fn headline(state: &State, reason: Option<String>, color: bool) -> String {
+/// Formats the result and its reason in one line, and returns it with its style. If `reason` is set,
+/// it replaces the outcome's own reason.
+fn headline(state: &State, reason: Option<String>) -> (String, TextStyle) {
     let status = state.status(Liveness::Idle);
     let (sign, style) = match status {
         Status::Done => ("✔", TextStyle::Green),
@@ -104,16 +104,13 @@ fn headline(state: &State, reason: Option<String>, color: bool) -> String {
         Some((_, why)) => format!(": {}", one_line(&why.detail)),
         None => String::new(),
     };
-    styled(
-        &format!("{sign} {}{}", status.as_str(), reason.unwrap_or(why)),
-        style,
-        color,
-    )
+    let text = format!("{sign} {}{}", status.as_str(), reason.unwrap_or(why));
+    (text, style)
 }
 
 /// Returns the short result that `--quiet` prints. `children` names failed child loops.
 pub(crate) fn result(state: &State, children: &[String]) -> String {
-    let mut text = format!("{} ({})\n", headline(state, None, false), took(state));
+    let mut text = format!("{} ({})\n", headline(state, None).0, took(state));
     let checks = state.plan.proof.checks.iter().zip(&state.checks);
     let red = checks.filter_map(|(check, report)| {
         let report = report.as_ref().filter(|report| !report.is_green())?;

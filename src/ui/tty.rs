@@ -2,10 +2,21 @@
 
 use std::io::{IsTerminal, stdout};
 
+/// Returns whether standard output is a terminal.
+pub(crate) fn is_terminal() -> bool {
+    stdout().is_terminal()
+}
+
+/// Returns whether standard output is the null device.
+pub(super) fn is_null_device() -> bool {
+    let files = (rustix::fs::fstat(stdout()), rustix::fs::stat("/dev/null"));
+    matches!(files, (Ok(file), Ok(null)) if file.st_rdev == null.st_rdev && null.st_rdev != 0)
+}
+
 /// Returns whether output on standard output should be colored.
 pub(crate) fn use_color() -> bool {
     let no_color = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
-    stdout().is_terminal() && !no_color && !is_dumb()
+    is_terminal() && !no_color && !is_dumb()
 }
 
 /// Returns whether the terminal is unable to move the cursor.

@@ -147,6 +147,31 @@ const UNFINISHED: &[&str] = &[
     concat!("unimple", "mented!"),
 ];
 
+/// How code gets at standard output and standard error.
+const STREAMS: &[&str] = &[
+    "print!",
+    "println!",
+    "stdout()",
+    "stderr()",
+    "io::stdout",
+    "io::stderr",
+];
+
+/// The files that may use them, each with a reason. All other files print through `ui/print.rs`,
+/// which removes control characters.
+const PRINTERS: &[(&str, &str)] = &[
+    ("src/agent/script/mod.rs", "a scripted agent's process"),
+    ("src/agent/script/sleeper.rs", "a scripted agent's process"),
+    ("src/process/termios.rs", "restores the user's terminal"),
+    ("src/terminal/guard.rs", "asks for the terminal's size"),
+    (
+        "src/ui/output_queue.rs",
+        "writes the console's cleaned lines",
+    ),
+    ("src/ui/print.rs", "filters everything else"),
+    ("src/ui/tty.rs", "asks for the terminal's properties"),
+];
+
 /// Type names that may be declared more than once, because they mean the same thing everywhere.
 const SHARED_TYPE_NAMES: &[&str] = &["Result", "Error", "Value", "Err"];
 
@@ -223,6 +248,18 @@ fn the_root_holds_only_what_is_listed() {
     report(root_entries().iter().filter(|entry| !ROOT.contains(&entry.as_str())).map(|entry| {
         format!("{entry}:1: remove it, move it, or add it to ROOT in tests/it/house.rs with a reason")
     }));
+}
+
+#[test]
+fn everything_is_printed_in_one_place() {
+    let files = sources("src");
+    report(files.iter().flat_map(|file| prints(&file.name, &file.text)));
+    let is_used = |name: &str| {
+        let mut files = files.iter();
+        files.any(|file| file.name == name && !printed(&file.text).is_empty())
+    };
+    let unused = PRINTERS.iter().filter(|(name, _)| !is_used(name));
+    report(unused.map(|(name, _)| format!("{name}:1: remove it from PRINTERS: it prints nothing")));
 }
 
 #[test]
@@ -386,6 +423,26 @@ fn unsafety(name: &str, text: &str) -> Vec<String> {
         words(line).any(|word| word == "unsafe").then_some(())
     })
     .map(|(line, ())| format!("{name}:{line}: unsafe code: wrap it in a safe function in src/os"))
+    .collect()
+}
+
+fn prints(name: &str, text: &str) -> Vec<String> {
+    if is_test_file(name) || PRINTERS.iter().any(|(printer, _)| *printer == name) {
+        return Vec::new();
+    }
+    let found = printed(text).into_iter();
+    found
+        .map(|(line, stream)| {
+            format!("{name}:{line}: `{stream}`: print through ui/print.rs, or return the text")
+        })
+        .collect()
+}
+
+fn printed(text: &str) -> Vec<(usize, &'static str)> {
+    let code = without_tests(&blank(text));
+    each_line(&code, |line| {
+        STREAMS.iter().copied().find(|stream| line.contains(stream))
+    })
     .collect()
 }
 
@@ -638,6 +695,27 @@ fn a_finding_names_its_line() {
         "{found:?}"
     );
     assert!(unfinished("a.rs", &format!("\n\n{}(x)", UNFINISHED[2]))[0].starts_with("a.rs:3: "));
+}
+
+#[test]
+fn printing_is_found_however_it_is_written() {
+    let seen = |name: &str, text: &str| prints(name, text).len();
+    for text in [
+        "fn f() { println!(\"x\"); }",
+        "fn f() { eprint!(\"x\"); }",
+        "fn f() { writeln!(stdout().lock(), \"x\"); }",
+        "use std::io::stderr;",
+        "fn f() { rustix::io::write(rustix::stdio::stdout(), b\"x\"); }",
+    ] {
+        assert_eq!(seen("src/commands/ls.rs", text), 1, "{text}");
+        assert_eq!(seen("src/ui/print.rs", text), 0, "{text}");
+    }
+    for text in [
+        "// println!\nfn f() { command.stdout(Stdio::null()); }",
+        "#[cfg(test)]\nmod tests { fn f() { println!(); } }",
+    ] {
+        assert_eq!(seen("src/commands/ls.rs", text), 0, "{text}");
+    }
 }
 
 #[test]

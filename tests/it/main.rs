@@ -37,6 +37,7 @@ mod notify;
 mod outages;
 mod plugin;
 mod presets;
+mod printed;
 mod process;
 mod process_crash;
 mod process_markers;

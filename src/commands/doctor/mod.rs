@@ -20,8 +20,7 @@ use crate::engine::ExitCode;
 use crate::lifecycle::error::CommandError;
 use crate::lifecycle::preconditions::check_agent;
 use crate::store::StateDir;
-use crate::ui::adapt;
-use crate::ui::print::print_output;
+use crate::ui::print::{print_json, print_output, print_styled};
 use crate::ui::tty::use_color;
 use report::DoctorReport;
 use std::path::Path;
@@ -59,9 +58,9 @@ pub(crate) fn doctor(args: &DoctorArgs) -> Result<ExitCode, CommandError> {
     report.plugins = plugins;
     if args.json {
         let text = serde_json::to_string_pretty(&report).map_err(CommandError::broken)?;
-        print_output(&format!("{text}\n"))?;
+        print_json(&text)?;
     } else {
-        print_output(&adapt(text::text(&report, use_color())))?;
+        print_styled(text::text(&report, use_color()))?;
     }
     Ok(if report.ready {
         ExitCode::Success

@@ -3,8 +3,7 @@
 use super::report::{DoctorReport, PluginReport, ProgramReport};
 use crate::engine::format::{bytes, plural};
 use crate::ui::event_line::billing_text;
-use crate::ui::{TextStyle, display_width, one_line, styled};
-use std::fmt::Write as _;
+use crate::ui::{StyledText, TextStyle, display_width, one_line};
 
 #[derive(Clone, Copy, PartialEq)]
 enum RowMark {
@@ -35,7 +34,7 @@ fn ok_or(is_ok: bool, otherwise: RowMark) -> RowMark {
     if is_ok { RowMark::Ok } else { otherwise }
 }
 
-pub(crate) fn text(report: &DoctorReport, color: bool) -> String {
+pub(crate) fn text(report: &DoctorReport, color: bool) -> StyledText {
     // No particular agent is needed. If no agent is installed, the last lines say so.
     let agents = report
         .agents
@@ -47,7 +46,8 @@ pub(crate) fn text(report: &DoctorReport, color: bool) -> String {
         .iter()
         .map(|tool| program_row(tool, tool.name == "git"))
         .collect();
-    let mut text = format!("ralph {}\n", report.ralph);
+    let mut text = StyledText::new(color);
+    text.push(&format!("ralph {}\n", report.ralph));
     let groups = [
         ("Agents", agents),
         ("Tools", tools),
@@ -61,35 +61,24 @@ pub(crate) fn text(report: &DoctorReport, color: bool) -> String {
         .flat_map(|(_, rows): &(_, Vec<ReportRow>)| rows);
     let name_width = all.map(|row| display_width(&row.name)).max().unwrap_or(0);
     for (title, rows) in groups.iter().filter(|(_, rows)| !rows.is_empty()) {
-        render_group(&mut text, title, rows, name_width, color);
+        render_group(&mut text, title, rows, name_width);
     }
-    text.push('\n');
+    text.push("\n");
     if report.ready {
-        let _ = writeln!(
-            text,
-            "{} a loop can run here",
-            styled("✔", TextStyle::Green, color)
-        );
+        text.push_styled("✔", TextStyle::Green)
+            .push(" a loop can run here\n");
     }
     for missing in &report.missing {
-        let _ = writeln!(
-            text,
-            "{} needed: {}",
-            styled("✘", TextStyle::Red, color),
-            one_line(missing)
-        );
+        text.push_styled("✘", TextStyle::Red)
+            .push(&format!(" needed: {}\n", one_line(missing)));
     }
     text
 }
 
-fn render_group(
-    text: &mut String,
-    title: &str,
-    rows: &[ReportRow],
-    name_width: usize,
-    color: bool,
-) {
-    let _ = writeln!(text, "\n{}", styled(title, TextStyle::Bold, color));
+fn render_group(text: &mut StyledText, title: &str, rows: &[ReportRow], name_width: usize) {
+    text.push("\n")
+        .push_styled(title, TextStyle::Bold)
+        .push("\n");
     // Pad only values that a note follows.
     let with_note = rows.iter().filter(|row| !row.note.is_empty());
     let value_width = with_note
@@ -113,18 +102,15 @@ fn render_group(
         } else {
             pad(&row.value, value_width)
         };
-        let gap = if value.is_empty() || row.note.is_empty() {
-            ""
+        let gap = if value.is_empty() { "" } else { "  " };
+        let line = format!(" {}  {value}{gap}", pad(&row.name, name_width));
+        text.push("  ").push_styled(symbol, style);
+        if row.note.is_empty() {
+            text.push(line.trim_end());
         } else {
-            "  "
-        };
-        let note = styled(&row.note, TextStyle::Dim, color);
-        let line = format!(
-            "  {} {}  {value}{gap}{note}",
-            styled(symbol, style, color),
-            pad(&row.name, name_width)
-        );
-        let _ = writeln!(text, "{}", line.trim_end());
+            text.push(&line).push_styled(&row.note, TextStyle::Dim);
+        }
+        text.push("\n");
     }
 }
 

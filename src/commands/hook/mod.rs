@@ -22,9 +22,8 @@ use crate::runner::HookCaller;
 use crate::runner::RunnerExit;
 use crate::runner::session::{HookEvent, SessionResult};
 use crate::store::{JournalHeader, LoopDir, LoopView, StateDir, view_with_inbox};
-use crate::ui::print::warn;
+use crate::ui::print::{warn, write_json};
 use crate::ui::session_text;
-use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -70,8 +69,7 @@ fn error_response(error: &CommandError) -> HookResponse {
 /// Prints a response. Ignores write errors, because they mean that the client no longer waits.
 fn respond(response: &HookResponse) {
     if let Some(text) = response.to_json() {
-        let mut out = std::io::stdout().lock();
-        let _ = writeln!(out, "{text}").and_then(|()| out.flush());
+        let _ = write_json(&text);
     }
 }
 
