@@ -347,6 +347,9 @@ pub(crate) struct RmArgs {
     /// Keep the loop's files in the workspace: task directory and check logs
     #[arg(long)]
     pub(crate) keep_files: bool,
+    /// Print what would be removed, and remove nothing
+    #[arg(long)]
+    pub(crate) dry_run: bool,
     /// Remove the worktree even if it contains work that exists nowhere else, and loops whose
     /// journal is damaged
     #[arg(long)]

@@ -7,7 +7,8 @@ use crate::engine::{ExitCode, Status};
 use crate::lifecycle::error::CommandError;
 use crate::lifecycle::tmux::Tmux;
 use crate::store::lock_holder;
-use crate::ui::print::print_message;
+use crate::ui::adapt;
+use crate::ui::print::{note, print_message};
 use crate::ui::status::line;
 use crate::ui::tty::is_terminal;
 use std::io::{ErrorKind, IsTerminal, stdin};
@@ -42,12 +43,22 @@ pub(crate) fn attach(name: &str) -> Result<ExitCode, CommandError> {
     // A loop that was resumed with --no-tmux has no window.
     let in_window = lock_holder(&handle.dir.lock()).is_some_and(|holder| holder.host.is_some());
     let Some(socket) = header.tmux.as_ref().filter(|_| in_window) else {
-        return logs::logs(&LogsArgs {
+        note("Ctrl-C ends this view; the loop continues");
+        let code = logs::logs(&LogsArgs {
             name: name.to_owned(),
             follow: true,
             iteration: None,
             raw: false,
-        });
+        })?;
+        let handle = open(name)?;
+        // The log ends with a line about a crash.
+        if handle.status() != Status::Crashed {
+            print_message(&format!(
+                "{name}: {}\n",
+                line(&handle.view.state, handle.liveness)
+            ));
+        }
+        return Ok(code);
     };
     if !stdin().is_terminal() || !is_terminal() {
         return Err(CommandError::usage(
@@ -66,7 +77,9 @@ pub(crate) fn attach(name: &str) -> Result<ExitCode, CommandError> {
             ),
         ));
     }
-    match tmux.attach(name).status() {
+    let keys = format!("{} detaches · Ctrl-C goes to the loop", tmux.detach_keys());
+    print_message(&format!("{keys}\n"));
+    match tmux.attach(name, &adapt(keys)).status() {
         Ok(status) if status.success() => {
             let handle = open(name)?;
             match handle.status() {

@@ -2,8 +2,8 @@
 
 use crate::config;
 use crate::engine::format::duration;
-use crate::engine::limits::LIMITS;
-use crate::engine::plan::{Approve, PromptDelivery};
+use crate::engine::limits::{LIMITS, Limit};
+use crate::engine::plan::{Approve, PromptDelivery, Signal};
 use crate::engine::prompt::{PromptInputs, render};
 use crate::engine::{ExitCode, Plan, State};
 use crate::lifecycle::error::CommandError;
@@ -37,6 +37,22 @@ pub(crate) fn dry_run(plan: &Plan, branch: Option<String>) -> Result<ExitCode, C
         print_output("\n")?;
     }
     Ok(ExitCode::Success)
+}
+
+/// Says when the loop is done.
+fn describe_done(plan: &Plan) -> String {
+    let signals = State::new(plan.clone()).expected_signals();
+    let signals: Vec<_> = signals.iter().map(Signal::describe).collect();
+    let claim = format!(
+        "the agent claims that the whole task is finished ({})",
+        signals.join(" or ")
+    );
+    match (plan.proof.checks.is_empty(), signals.is_empty()) {
+        (false, false) => format!("every check is green, and {claim}"),
+        (false, true) => "every check is green, and the files have changed since the start".into(),
+        (true, false) => claim,
+        (true, true) => "never; it runs to its iteration limit, and that is a success".into(),
+    }
 }
 
 fn describe_plan(plan: &Plan, branch: Option<String>) -> String {
@@ -83,9 +99,12 @@ fn describe_plan(plan: &Plan, branch: Option<String>) -> String {
             ),
         )
     }));
+    rows.push(("done", describe_done(plan)));
     for row in &LIMITS {
         let max = row.max(limits);
-        if row.key.is_some() && (max.is_some() || !row.is_budget) {
+        // A loop without checks never stalls.
+        let applies = row.limit != Limit::Stalls || !plan.proof.checks.is_empty();
+        if row.key.is_some() && applies && (max.is_some() || !row.is_budget) {
             let at_most = max.map_or_else(|| "no limit".into(), |max| format!("at most {max}"));
             let noun = Some(row.noun)
                 .filter(|noun| *noun != row.name)

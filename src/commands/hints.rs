@@ -1,7 +1,9 @@
 //! Suggests what was meant by a command or flag that ralph does not have.
 
 use crate::cli::Cli;
-use crate::config::keys::nearest;
+use crate::config::keys::{SettingKey, nearest, table};
+use crate::engine::Limit;
+use crate::engine::format::shell_quote;
 use clap::CommandFactory;
 
 /// Commands of other tools, and what they are called here.
@@ -106,6 +108,49 @@ pub(super) fn command_hint(word: &str) -> Option<String> {
     })?;
     Some(format!(
         "did you mean `ralph {meant}`? run `ralph help` to list all commands"
+    ))
+}
+
+/// Suggests to run what was typed as a task. Flags and the agent's command stay outside the task.
+pub(super) fn task_hint<'a>(typed: impl Iterator<Item = &'a str>) -> String {
+    let mut typed = typed.peekable();
+    let mut task = Vec::new();
+    while let Some(word) = typed.next_if(|word| !word.starts_with('-')) {
+        task.push(word);
+    }
+    let task = task.join(" ");
+    let task = if task.contains(['"', '$', '`', '\\', '!']) {
+        shell_quote(&task)
+    } else {
+        format!("\"{task}\"")
+    };
+    let command = ["ralph run".to_owned(), task].into_iter();
+    let command: Vec<_> = command.chain(typed.map(shell_quote)).collect();
+    format!("run `{}` to run it as a task", command.join(" "))
+}
+
+/// Suggests how to write a flag of `ralph run` as an argument of `ralph set`; `None` if the flag is
+/// not a limit.
+pub(super) fn limit_hint<'a>(
+    mut typed: impl Iterator<Item = &'a str>,
+    flag: &str,
+) -> Option<String> {
+    let (name, value) = flag.split_once('=').unwrap_or((flag, ""));
+    let is_meant = |key: &&SettingKey| match name.strip_prefix("--") {
+        Some(long) => key.name == long,
+        None => key.short.is_some_and(|short| name == format!("-{short}")),
+    };
+    let key = table().iter().find(is_meant)?;
+    Limit::from_key(&key.name)?;
+    let loop_name = typed.next().filter(|word| !word.starts_with('-'));
+    let value = Some(value)
+        .filter(|value| !value.is_empty())
+        .or_else(|| typed.skip_while(|word| *word != flag).nth(1))
+        .unwrap_or("N");
+    let limit = shell_quote(&format!("{}={value}", key.name));
+    Some(format!(
+        "use `ralph set {} {limit}`",
+        loop_name.unwrap_or("NAME")
     ))
 }
 

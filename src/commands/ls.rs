@@ -37,7 +37,7 @@ pub(crate) fn ls(args: &LsArgs) -> Result<ExitCode, CommandError> {
     if rows.is_empty() {
         print_output("no loops yet; run `ralph run` to start one\n")?;
     } else {
-        print_text(&table(&rows, tty::width()))?;
+        print_text(&table(rows, tty::width()))?;
     }
     Ok(ExitCode::Success)
 }

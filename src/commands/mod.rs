@@ -118,7 +118,7 @@ fn handle_parse_error(error: &clap::Error, args: &[OsString]) -> Result<ExitCode
             _ if command == "bus" => "use `ralph bus post` or `ralph bus tail`".into(),
             Some(hint) => hint,
             None if command == "help" => "run `ralph help` to list all commands".into(),
-            None => format!("run `ralph run {:?}` to run it as a task", typed.join(" ")),
+            None => hints::task_hint(typed.iter().map(AsRef::as_ref)),
         };
         return Err(CommandError::usage(
             format!("{name:?} is not a command"),
@@ -135,7 +135,10 @@ fn handle_parse_error(error: &clap::Error, args: &[OsString]) -> Result<ExitCode
     let hint = match (error.kind(), suggestion(error)) {
         (ErrorKind::UnknownArgument, suggested) => {
             let flag = context(error, ContextKind::InvalidArg).unwrap_or_default();
-            hints::flag_hint(command, flag, suggested)
+            let rest = || typed.iter().skip(1).map(AsRef::as_ref);
+            let limit = (command == "set").then(|| hints::limit_hint(rest(), flag));
+            let limit = limit.flatten();
+            limit.or_else(|| hints::flag_hint(command, flag, suggested))
         }
         (_, suggested) => suggested.map(|suggested| format!("did you mean {suggested}?")),
     };

@@ -24,14 +24,15 @@ fn pause_one(handle: &LoopHandle) -> Result<ExitCode, CommandError> {
     match handle.status() {
         Status::Starting | Status::Running if handle.view.state.request == Request::Go => {
             send(handle, Request::Pause)?;
-            let busy = !matches!(
-                handle.view.state.phase,
-                Phase::Resting { .. } | Phase::NotStarted
-            );
-            let note = if busy {
-                "the running agent finishes first\n"
-            } else {
-                ""
+            let state = &handle.view.state;
+            let note = match state.phase {
+                Phase::Running { .. } | Phase::Killing { .. } => {
+                    "the running agent finishes first\n"
+                }
+                Phase::Checking if state.iteration == 0 => "the preflight checks finish first\n",
+                Phase::Checking => "the running checks finish first\n",
+                Phase::Committing => "the running commit finishes first\n",
+                _ => "",
             };
             print_message(&format!("paused ralph loop for {name}\n{note}"));
             Ok(ExitCode::Success)

@@ -44,7 +44,9 @@ pub(crate) fn rm(args: &RmArgs) -> Result<ExitCode, CommandError> {
 /// with a warning.
 fn rm_ended(args: &RmArgs) -> Result<ExitCode, CommandError> {
     let state_dir = StateDir::locate()?;
-    remove_incomplete_loops(&state_dir);
+    if !args.dry_run {
+        remove_incomplete_loops(&state_dir);
+    }
     let (mut count, mut freed) = (0, 0);
     let mut files = workspace_files(&state_dir, args);
     let min_age_ms = args
@@ -79,8 +81,13 @@ fn rm_ended(args: &RmArgs) -> Result<ExitCode, CommandError> {
             Err(error) => warn(format!("not removed: {}", error.message())),
         }
     }
+    let [removed, freed_text] = if args.dry_run {
+        ["would be removed", "would be freed"]
+    } else {
+        ["removed", "freed"]
+    };
     print_message(&format!(
-        "{} removed, {} freed\n",
+        "{} {removed}, {} {freed_text}\n",
         plural(count, "loop"),
         bytes(freed)
     ));
@@ -181,6 +188,9 @@ impl RemovableLoop {
         args: &RmArgs,
         files: Option<&mut WorkspaceFiles>,
     ) -> Result<u64, CommandError> {
+        if args.dry_run {
+            return Ok(self.preview(args));
+        }
         let name = self.dir.name().to_owned();
         let mut removed = Vec::new();
         let mut freed = 0;
@@ -247,6 +257,26 @@ impl RemovableLoop {
             bytes(freed)
         ));
         Ok(freed)
+    }
+
+    /// Prints what [`Self::remove`] would remove, and returns the number of bytes that it would free
+    /// outside the workspace.
+    fn preview(&self, args: &RmArgs) -> u64 {
+        let name = self.dir.name();
+        let mut size = disk::usage(self.dir.path());
+        let mut with = String::new();
+        if let Some(loop_worktree) = self.worktree().filter(|_| args.worktree) {
+            size += disk::usage(&loop_worktree.path);
+            with = format!(" with its worktree {}", loop_worktree.path.display());
+            if loop_worktree.new_branch {
+                with += &format!(" and its branch {}", loop_worktree.branch);
+            }
+        }
+        print_message(&format!(
+            "would remove ralph loop {name}{with}: {}\n",
+            bytes(size)
+        ));
+        size
     }
 
     /// Moves the loop to the archive with one rename, so that a crash leaves no half-removed loop

@@ -230,10 +230,15 @@ fn describe_changes(dir: &LoopDir) -> String {
                 ""
             };
             let paths = changes.paths[..shown].join(", ");
-            format!(
-                "{at_least}{files} +{} −{}: {paths}{ellipsis}",
-                changes.insertions, changes.deletions
-            )
+            let lines = format!(" +{} −{}", changes.insertions, changes.deletions);
+            let lines = match changes.uncounted {
+                0 => lines,
+                count if count == changes.files => {
+                    " that git did not track at the start, lines not counted".into()
+                }
+                count => format!("{lines} (lines of {count} untracked at the start not counted)"),
+            };
+            format!("{at_least}{files}{lines}: {paths}{ellipsis}")
         }
         Err(error) => format!("unknown: {error}"),
     }

@@ -191,7 +191,10 @@ fn read(path: &Path, name: &str) -> Result<Map<String, Value>, ConfigError> {
             "nothing was started; fix the file and try again",
         ),
         Ok(Value::Null) => Ok(Map::new()),
-        Ok(Value::Object(values)) => normalize_settings(values, name),
+        Ok(Value::Object(values)) => {
+            let is_toml = path.extension().is_some_and(|end| end == "toml");
+            normalize_settings(values, name, is_toml)
+        }
         Ok(_) => config_error(
             format!("{name} does not contain settings"),
             "a settings file must contain an object with keys and values",
@@ -202,6 +205,7 @@ fn read(path: &Path, name: &str) -> Result<Map<String, Value>, ConfigError> {
 fn normalize_settings(
     mut values: Map<String, Value>,
     file: &str,
+    is_toml: bool,
 ) -> Result<Map<String, Value>, ConfigError> {
     // Other programs may use the same file. If it has this section, only the section is read.
     let section = values
@@ -228,7 +232,7 @@ fn normalize_settings(
     values.remove("$schema");
     normalize_all(table(), &values, &path).map_err(|error| ConfigError {
         message: format!("{file}: {} {}", error.path, error.message),
-        hint: error.hint,
+        hint: error.hint.text(is_toml),
     })
 }
 

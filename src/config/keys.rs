@@ -171,10 +171,16 @@ pub(crate) fn nearest<'a>(word: &str, known: impl Iterator<Item = &'a str>) -> O
     let word = word.to_lowercase();
     let scored = known.map(|other| {
         let lower = other.to_lowercase();
-        // Swapped letters of a short word make it dissimilar to Jaro-Winkler: `rnu`.
+        // Swapped letters of a short word make it dissimilar to Jaro-Winkler: `rnu`. A wrong letter
+        // is more likely than one too many: `rum` is `run`, not `rm`.
         let is_slip = word.len() > 2 && strsim::osa_distance(&word, &lower) == 1;
         let score = strsim::jaro_winkler(&word, &lower);
-        (if is_slip { score.max(0.9) } else { score }, other)
+        let score = match is_slip {
+            true if word.len() == lower.len() => score.max(0.95),
+            true => score.max(0.9),
+            false => score,
+        };
+        (score, other)
     });
     let best = scored.max_by(|a, b| a.0.total_cmp(&b.0));
     best.filter(|(score, _)| *score >= 0.8)
@@ -253,6 +259,7 @@ mod tests {
         assert_eq!(nearest("zebra", known()), None);
         let short = || ["rm", "run", "say"].into_iter();
         assert_eq!(nearest("rnu", short()), Some("run"));
+        assert_eq!(nearest("rum", short()), Some("run"));
         assert_eq!(nearest("xy", short()), None);
     }
 

@@ -13,15 +13,40 @@ pub(crate) struct ValueError {
     pub(crate) path: String,
     /// A description of the error that follows the path: `must be a string, not 5`.
     pub(crate) message: String,
-    /// A valid example, or another way to fix the error.
-    pub(crate) hint: String,
+    /// How to fix the error.
+    pub(crate) hint: FixHint,
 }
 
-fn value_error<T>(path: &str, message: String, hint: impl Into<String>) -> Result<T, ValueError> {
+/// How to fix an error in the value of a setting.
+#[derive(Debug, PartialEq)]
+pub(crate) enum FixHint {
+    Text(String),
+    /// What to write in the file, after a phrase such as `for example`.
+    Assign {
+        phrase: &'static str,
+        key: String,
+        value: String,
+    },
+}
+
+impl FixHint {
+    /// Formats the hint. An assignment is written as in TOML, or as in JSON and YAML.
+    pub(crate) fn text(&self, is_toml: bool) -> String {
+        match self {
+            Self::Text(text) => text.clone(),
+            Self::Assign { phrase, key, value } if is_toml => {
+                format!("{phrase} {key} = {}", value.replace("\": ", "\" = "))
+            }
+            Self::Assign { phrase, key, value } => format!("{phrase} {key}: {value}"),
+        }
+    }
+}
+
+fn value_error<T>(path: &str, message: String, hint: FixHint) -> Result<T, ValueError> {
     Err(ValueError {
         path: path.into(),
         message,
-        hint: hint.into(),
+        hint,
     })
 }
 
@@ -48,7 +73,7 @@ pub(crate) fn normalize_all(
             .insert(key.name.clone(), normalize(key, value, &inner)?)
             .is_some()
         {
-            let hint = format!("keep one spelling of {}", key.camel_case());
+            let hint = FixHint::Text(format!("keep one spelling of {}", key.camel_case()));
             return value_error(&inner, "is set twice".into(), hint);
         }
     }
@@ -69,7 +94,11 @@ fn unknown_key<T>(keys: &[SettingKey], path: &str, name: &str) -> Result<T, Valu
         return value_error(
             path,
             "is a flag, not a setting".into(),
-            format!("use {}: false", key.camel_case()),
+            FixHint::Assign {
+                phrase: "use",
+                key: key.camel_case(),
+                value: "false".into(),
+            },
         );
     }
     let known: Vec<String> = keys
@@ -82,7 +111,7 @@ fn unknown_key<T>(keys: &[SettingKey], path: &str, name: &str) -> Result<T, Valu
         None if keys.len() < 20 => format!("known keys: {}", known.join(", ")),
         None => "run `ralph config` to list every setting".into(),
     };
-    value_error(path, "is not a setting".into(), hint)
+    value_error(path, "is not a setting".into(), FixHint::Text(hint))
 }
 
 /// Validates and normalizes the value at `path`.
@@ -254,7 +283,7 @@ fn split_args(line: &str, path: &str) -> Result<Value, ValueError> {
         None => value_error(
             path,
             format!("has an unclosed quotation mark: {line}"),
-            "close it, or put a \\ before it",
+            FixHint::Text("close it, or put a \\ before it".into()),
         ),
     }
 }
@@ -298,7 +327,7 @@ fn expected(key: &SettingKey) -> String {
 }
 
 /// Returns a hint with an example of a valid value.
-fn example(key: &SettingKey) -> String {
+fn example(key: &SettingKey) -> FixHint {
     let value = match key.kind {
         SettingKind::Text | SettingKind::Path => "\"…\"".into(),
         SettingKind::Texts => "[\"…\", \"…\"]".into(),
@@ -315,14 +344,18 @@ fn example(key: &SettingKey) -> String {
         SettingKind::Variables => "{ \"NAME\": \"value\" }".into(),
         SettingKind::Object | SettingKind::Objects | SettingKind::Map => {
             let children = key.children.iter().take(4).map(SettingKey::camel_case);
-            return format!(
+            return FixHint::Text(format!(
                 "{} has {}; docs/settings.md has examples",
                 key.camel_case(),
                 children.collect::<Vec<_>>().join(", ")
-            );
+            ));
         }
     };
-    format!("for example {}: {value}", key.camel_case())
+    FixHint::Assign {
+        phrase: "for example",
+        key: key.camel_case(),
+        value,
+    }
 }
 
 /// Describes a value for a message. A long value is abbreviated.

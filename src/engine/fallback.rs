@@ -1,7 +1,7 @@
 //! Chooses which of a loop's agents runs next. An agent may rest at a limit or be excluded after a
 //! failure; the next agent in the plan then takes over.
 
-use super::event::{AgentReport, Fault, is_false};
+use super::event::{AgentReport, Fault, is_default};
 use super::failure::{AgentFailure, FailureKind, FailurePolicy};
 use super::plan::Agent;
 use super::state::{Phase, State};
@@ -23,7 +23,7 @@ pub(crate) struct AgentAvailability {
     pub(crate) waits: u32,
     /// Whether the rest ends at a guessed time, when the agent is tried again, and not at a reset
     /// time that the agent reported.
-    #[serde(default, skip_serializing_if = "is_false")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub(crate) is_probe: bool,
     /// The fault, with a description, that excludes the agent until a person resumes the loop;
     /// `None` if the agent is not excluded.
@@ -159,6 +159,17 @@ impl State {
             .iter()
             .filter(resting)
             .all(|agent| agent.is_probe)
+    }
+
+    /// Returns whether the next iteration only tries whether its agent is available again.
+    pub(super) fn next_is_probe(&self) -> bool {
+        match self.next_agent() {
+            NextAgent::Use(index) => {
+                let agent = self.availability.get(index);
+                agent.is_some_and(|agent| agent.is_probe)
+            }
+            NextAgent::AllRestingUntil(_) => false,
+        }
     }
 
     /// Returns why the loop waits or waited for its agents: `claude: its service fails or cannot

@@ -2,7 +2,7 @@
 //! state.
 
 use super::act::COST_MAX;
-use super::event::{AgentReport, CheckReport, Fault, ProcessExit, is_false};
+use super::event::{AgentReport, CheckReport, Fault, ProcessExit, is_default};
 use super::failure::{AgentFailure, FailureKind};
 use super::fallback::doubled;
 use super::scm::ScmTaskReport;
@@ -88,10 +88,10 @@ pub(crate) struct Iteration {
     pub(crate) reason: Option<AgentFailure>,
     /// Whether the iteration is excluded from the limits, because the agent was at a usage limit or
     /// another agent took over.
-    #[serde(default, skip_serializing_if = "is_false")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub(crate) refunded: bool,
     /// Whether the agent's event stream reported success.
-    #[serde(default, skip_serializing_if = "is_false")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub(crate) finished: bool,
     /// The agent's name; `None` if the loop has only one agent.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -48,6 +48,9 @@ impl State {
 
     /// Returns the order for the notification that is due; `None` if none is, or if the plan has no
     /// command for it. If the loop ends or pauses during a rest, the notification of that is enough.
+    ///
+    /// An agent that is tried again and again during an outage rests many times. That counts as one
+    /// rest, which ends when an iteration has worked.
     pub(super) fn rest_notification(&self) -> Option<Effect> {
         self.plan.notify.as_ref()?;
         match (&self.notified_rest, &self.phase) {
@@ -55,10 +58,20 @@ impl State {
                 stage: RestStage::Started,
                 rest,
             }),
-            (Some(rest), Phase::Running { started: false, .. }) => Some(Effect::Notify {
-                stage: RestStage::Ended,
-                rest: rest.clone(),
-            }),
+            // The rest of an outage has become one until a reset time.
+            (Some(notified), Phase::Resting { .. }) if !self.is_probing() => self
+                .long_rest()
+                .filter(|rest| rest.why != notified.why)
+                .map(|rest| Effect::Notify {
+                    stage: RestStage::Started,
+                    rest,
+                }),
+            (Some(rest), Phase::Running { started: false, .. }) if !self.next_is_probe() => {
+                Some(Effect::Notify {
+                    stage: RestStage::Ended,
+                    rest: rest.clone(),
+                })
+            }
             _ => None,
         }
     }

@@ -5,7 +5,7 @@
 //! This is an additional task, the [worktree task](State::worktree_task); its index follows those
 //! of the plan's tasks.
 
-use super::event::{CheckReport, ProcessExit, is_false};
+use super::event::{CheckReport, ProcessExit, is_default};
 use super::state::{Phase, State};
 use super::work_elsewhere::WorkElsewhere;
 use serde::{Deserialize, Serialize};
@@ -74,7 +74,7 @@ pub struct ScmTaskReport {
     #[serde(default)]
     pub exit: ProcessExit,
     /// Whether the task was killed because its timeout passed.
-    #[serde(default, skip_serializing_if = "is_false")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub timed_out: bool,
     /// The task's running time, in milliseconds.
     #[serde(default)]

@@ -4,6 +4,7 @@
 //! stop, or blocks the stop and passes the next prompt to the session. The engine treats each turn
 //! as an iteration.
 
+use super::event::is_default;
 use super::plan::Rest;
 use super::state::{Phase, State};
 use super::{Plan, format};
@@ -23,16 +24,8 @@ pub(crate) struct ClientSession {
     #[serde(default, rename = "before")]
     pub(crate) iterations_before: u32,
     /// How long the session's transcript was when the loop began, in bytes.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub(crate) transcript_bytes: u64,
-}
-
-#[expect(
-    clippy::trivially_copy_pass_by_ref,
-    reason = "serde passes a reference"
-)]
-fn is_zero(value: &u64) -> bool {
-    *value == 0
 }
 
 /// The state of a loop in a client session.

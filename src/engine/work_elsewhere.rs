@@ -1,6 +1,6 @@
 //! Work that a loop's commits do not contain, or that is not on the branch where it is expected.
 
-use super::event::is_zero;
+use super::event::is_default;
 use super::format::{plural, shell_quote};
 use serde::{Deserialize, Serialize};
 
@@ -30,7 +30,7 @@ pub struct MovedHead {
     /// The commit that HEAD is at.
     pub commit: String,
     /// Number of the loop's commits on its own branch that HEAD does not contain.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub left: u32,
 }
 

@@ -5,6 +5,7 @@ use super::command::{self, GitError, GitOutput};
 use super::overlay::IndexOverlay;
 use super::untracked::{UntrackedFiles, quote, with_prefix};
 use super::{PATHS_SHOWN, READ_MAX, inner};
+use crate::engine::event::is_default;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -50,7 +51,7 @@ pub(crate) struct DiffBase {
     tree: String,
     untracked: UntrackedFiles,
     /// Whether it had uncommitted changes. Only recorded for repositories inside another.
-    #[serde(default, skip_serializing_if = "is_false")]
+    #[serde(default, skip_serializing_if = "is_default")]
     was_dirty: bool,
     /// The submodules and nested repositories, by their path in this repository.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
@@ -82,6 +83,9 @@ pub(crate) struct DiffStat {
     pub(crate) insertions: u64,
     /// Number of lines removed. Binary and very large files count as zero.
     pub(crate) deletions: u64,
+    /// Number of files whose lines are not counted: they were untracked at the start, so their
+    /// earlier content is not known.
+    pub(crate) uncounted: u32,
     /// Paths of the first few files, quoted as git quotes them.
     pub(crate) paths: Vec<String>,
     /// Whether the numbers are only lower bounds.
@@ -191,13 +195,14 @@ impl DiffBase {
 
     /// Returns the size of the changes since the base.
     pub(crate) fn stat(&self, scratch: &Path) -> Result<DiffStat, String> {
-        let mut counts = BTreeMap::new();
+        let mut counts = LineCounts::default();
         let complete = self.add_counts("", scratch, &mut counts)?;
         Ok(DiffStat {
-            files: u32::try_from(counts.len()).unwrap_or(u32::MAX),
-            insertions: counts.values().map(|count| count.0).sum(),
-            deletions: counts.values().map(|count| count.1).sum(),
-            paths: counts.into_keys().take(PATHS_SHOWN).collect(),
+            files: u32::try_from(counts.files.len()).unwrap_or(u32::MAX),
+            insertions: counts.files.values().map(|count| count.0).sum(),
+            deletions: counts.files.values().map(|count| count.1).sum(),
+            uncounted: counts.uncounted,
+            paths: counts.files.into_keys().take(PATHS_SHOWN).collect(),
             at_least: !complete,
         })
     }
@@ -213,12 +218,13 @@ impl DiffBase {
         let untracked = self.untracked.changes(&overlay, prefix)?;
         let mut complete = untracked.note.is_none();
         for tracked in self.compare(&overlay, "--numstat", prefix, &untracked.now_tracked)? {
-            parse_numstat(&tracked.stdout, prefix, counts);
+            parse_numstat(&tracked.stdout, prefix, &mut counts.files);
             complete &= !tracked.truncated;
         }
         complete &= untracked.count(READ_MAX, |name, lines| {
-            counts.entry(name).or_default().0 += lines;
+            counts.files.entry(name).or_default().0 += lines;
         });
+        counts.uncounted += untracked.uncounted();
         for (path, base) in self.inner_bases(&overlay) {
             complete &= base
                 .add_counts(&inner_prefix(prefix, &path), scratch, counts)
@@ -296,14 +302,6 @@ fn is_top(path: &Path) -> bool {
     found.is_some() && found == std::fs::canonicalize(path).ok()
 }
 
-#[expect(
-    clippy::trivially_copy_pass_by_ref,
-    reason = "serde passes a reference"
-)]
-fn is_false(value: &bool) -> bool {
-    !value
-}
-
 /// Returns the prefix of paths in a repository inside the one whose paths have `prefix`.
 fn inner_prefix(prefix: &str, path: &Path) -> String {
     format!("{prefix}{}/", path.display())
@@ -334,11 +332,18 @@ pub(super) fn find_top(workspace: &Path) -> Result<Option<PathBuf>, String> {
 }
 
 /// The numbers of added and removed lines by path.
-type LineCounts = BTreeMap<String, (u64, u64)>;
+type FileCounts = BTreeMap<String, (u64, u64)>;
+
+#[derive(Default)]
+struct LineCounts {
+    files: FileCounts,
+    /// Number of files whose lines are not counted.
+    uncounted: u32,
+}
 
 /// Adds the output of `git diff --numstat -z` to the counts. A path with a merge conflict occurs
 /// twice.
-fn parse_numstat(bytes: &[u8], prefix: &str, counts: &mut LineCounts) {
+fn parse_numstat(bytes: &[u8], prefix: &str, counts: &mut FileCounts) {
     let mut fields = bytes.split(|byte| *byte == 0);
     while let Some(field) = fields.next() {
         let mut parts = field.splitn(3, |byte| *byte == b'\t');

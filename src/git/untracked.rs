@@ -226,6 +226,13 @@ impl UntrackedChanges {
         }
         complete
     }
+
+    /// Returns how many files existed at the start and have changed or are gone. Their earlier content
+    /// was not stored, so their lines are not counted.
+    pub(super) fn uncounted(&self) -> u32 {
+        let changed = self.changed.iter().filter(|file| file.existed);
+        (changed.count() + self.deleted.len()) as u32
+    }
 }
 
 enum FileContent {

@@ -101,6 +101,14 @@ impl WorkingTree {
         Ok(tree)
     }
 
+    /// Returns the names of all git commands, including the user's aliases; `None` if this version
+    /// of git cannot list them.
+    pub(crate) fn command_names(&self) -> Option<Vec<String>> {
+        let output = self.git(&["--list-cmds=main,others,alias"]).ok()?;
+        let names = String::from_utf8_lossy(&output.stdout);
+        (output.code == Some(0)).then(|| names.lines().map(str::to_owned).collect())
+    }
+
     /// Returns the ID of the HEAD commit; `None` before the first commit.
     pub(crate) fn head_commit(&self) -> Result<Option<String>, String> {
         let output = self

@@ -121,7 +121,7 @@ impl<'a> Loop<'a> {
             Err(error) => {
                 let error = Error::Usage {
                     what: format!("{} {}", error.path, error.message),
-                    hint: error.hint,
+                    hint: error.hint.text(false),
                 };
                 self.invalid.get_or_insert(error);
             }

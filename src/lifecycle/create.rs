@@ -92,7 +92,8 @@ pub(crate) fn create_loop(
     };
     locks.acquire_workspace(state_dir, &dir, draft.plan())?;
     let name = dir.name().to_owned();
-    if locks.is_workspace_shared() {
+    // Sessions do not lock the workspace, so there may be several.
+    if locks.is_workspace_shared() || draft.plan().session.is_some() {
         draft.name_logs_after(&name);
     }
     // An earlier loop of this name may have left its report.

@@ -2,6 +2,7 @@
 
 use super::error::CommandError;
 use crate::config::PlanDraft;
+use crate::config::keys::nearest;
 use crate::engine::format::plural;
 use crate::engine::scm::CommitTask;
 use crate::git::{TreeStatus, WorkingTree, WorkingTreeError};
@@ -19,6 +20,7 @@ pub(crate) fn check_scm_tasks(draft: &PlanDraft) -> Result<Vec<String>, CommandE
     let error =
         |why: WorkingTreeError| working_tree_error(&requested, &why, &command, &plan.workspace);
     let tree = WorkingTree::find(&plan.scm.command, &plan.workspace).map_err(error)?;
+    check_commands(&tree, name.as_str(), tasks)?;
     let status = tree
         .status()
         .map_err(|why| error(WorkingTreeError::GitFailed(why)))?;
@@ -45,6 +47,34 @@ pub(crate) fn check_scm_tasks(draft: &PlanDraft) -> Result<Vec<String>, CommandE
         plain_push,
     ));
     Ok(warnings)
+}
+
+/// Returns an error if a task does not begin with a command of git.
+fn check_commands(tree: &WorkingTree, name: &str, tasks: &[String]) -> Result<(), CommandError> {
+    let first = |task: &String| shlex::split(task)?.into_iter().next();
+    // Options for git itself may precede the command.
+    let mut words = tasks.iter().filter_map(first);
+    let Some(known) = words
+        .any(|word| !word.starts_with('-'))
+        .then(|| tree.command_names())
+        .flatten()
+    else {
+        return Ok(());
+    };
+    for word in tasks.iter().filter_map(first) {
+        if word.starts_with('-') || known.contains(&word) {
+            continue;
+        }
+        let hint = match nearest(&word, known.iter().map(String::as_str)) {
+            Some(meant) => format!("did you mean {meant}?"),
+            None => "name a git command, such as commit or push".into(),
+        };
+        return Err(CommandError::usage(
+            format!("{name}: git has no command {word:?}"),
+            hint,
+        ));
+    }
+    Ok(())
 }
 
 fn status_warnings(

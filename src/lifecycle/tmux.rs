@@ -125,12 +125,26 @@ impl Tmux {
         Ok(self.run(&args)?.status.success())
     }
 
-    /// Returns the command that shows a loop's window in this terminal.
+    /// Returns the keys that detach a viewer, with the prefix of the user's configuration.
+    pub(crate) fn detach_keys(&self) -> String {
+        let args = ["show-options", "-gv", "prefix"].map(OsString::from);
+        let prefix = self.run(&args).ok().filter(|out| out.status.success());
+        let prefix = prefix.map(|out| String::from_utf8_lossy(&out.stdout).trim().to_owned());
+        let prefix = prefix.filter(|prefix| !prefix.is_empty());
+        let prefix = prefix.unwrap_or_else(|| "C-b".into());
+        match prefix.strip_prefix("C-") {
+            Some(letter) => format!("Ctrl-{} D", letter.to_uppercase()),
+            None => format!("{prefix} D"),
+        }
+    }
+
+    /// Returns the command that shows a loop's window in this terminal, with `note` in the status
+    /// line.
     ///
     /// The window is linked into a separate session, which ends with the window or the viewer. In a
     /// shared session, switching windows would switch them for every viewer, and a viewer whose
     /// loop ended would be shown another loop and type into it.
-    pub(crate) fn attach(&self, name: &str) -> Command {
+    pub(crate) fn attach(&self, name: &str, note: &str) -> Command {
         let view = format!("view-{}", std::process::id());
         let (window, own, first) = (
             format!("={SESSION}:={name}"),
@@ -141,6 +155,10 @@ impl Tmux {
         // The first window only keeps the session alive until it is replaced.
         command.args(["new-session", "-d", "-s", &view, "--", "sleep", "60"]);
         command.args([";", "link-window", "-k", "-s", &window, "-t", &first]);
+        // tmux expands formats in the status line.
+        let note = format!(" {} ", note.replace('#', "##"));
+        command.args([";", "set-option", "-t", &view, "status-right-length", "80"]);
+        command.args([";", "set-option", "-t", &view, "status-right", &note]);
         command.args([";", "attach-session", "-t", &own]);
         // Set this last: a session without a viewer would be destroyed at once.
         command.args([";", "set-option", "-t", &view, "destroy-unattached", "on"]);

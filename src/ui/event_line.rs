@@ -165,13 +165,12 @@ pub(super) fn check_command(state: &State, check: usize) -> String {
         .unwrap_or_default()
 }
 
-/// Returns where a red check's output goes in the next prompt: ` (append)`. `None` if the plan has
-/// no such check.
-fn action(state: &State, check: usize) -> Option<String> {
+/// Returns where a red check's output goes in the next prompt. `None` if the plan has no such check.
+fn destination(state: &State, check: usize) -> Option<&'static str> {
     Some(match state.plan.proof.checks.get(check)?.on_fail {
-        OnFail::Append => " (append)".into(),
-        OnFail::Prepend => " (prepend)".into(),
-        OnFail::Replace => " (replace)".into(),
+        OnFail::Append => "; its output goes into the next prompt",
+        OnFail::Prepend => "; its output comes first in the next prompt",
+        OnFail::Replace => "; its output replaces the task in the next prompt",
     })
 }
 
@@ -213,8 +212,8 @@ fn checked(
         if iteration == 0 { "preflight " } else { "" },
         check_command(state, check),
         verdict(report),
-        action(state, check)
-            .filter(|_| !report.is_green())
+        destination(state, check)
+            .filter(|_| !report.is_green() && state.will_continue())
             .unwrap_or_default()
     );
     let mut lines = vec![(text, style)];
@@ -365,22 +364,27 @@ fn noticed(notice: Notice, state: &State) -> Option<String> {
     })
 }
 
+/// Returns what a request makes the loop do. `None` if it does it at once.
 fn asked(request: Request, by: RequestSource, state: &State) -> Option<String> {
-    let busy = matches!(
-        state.phase,
-        Phase::Running { .. } | Phase::Killing { .. } | Phase::Checking | Phase::Committing
-    );
+    let (running, again) = match state.phase {
+        Phase::Checking if state.iteration == 0 => ("the preflight checks", "ends them"),
+        Phase::Running { .. } | Phase::Killing { .. } | Phase::Checking | Phase::Committing => {
+            ("this iteration", "kills it")
+        }
+        _ => return None,
+    };
     let again = if by == RequestSource::Sigint {
-        "; Ctrl-C again kills it now"
+        format!("; Ctrl-C again {again} now")
     } else {
-        ""
+        String::new()
     };
     match (request, state.request) {
-        (Request::Stop, Request::Stop) if busy => {
-            Some(format!("stopping after this iteration{again}"))
-        }
-        (_, Request::StopNow | Request::PauseNow) if busy => Some("stopping the agent now".into()),
-        (Request::Pause, Request::Pause) if busy => Some("pausing after this iteration".into()),
+        (Request::Stop, Request::Stop) => Some(format!("stopping after {running}{again}")),
+        (Request::Pause, Request::Pause) => Some(format!("pausing after {running}")),
+        (_, Request::StopNow | Request::PauseNow) => Some(match state.phase {
+            Phase::Committing => "stopping after this commit".into(),
+            _ => "stopping the agent now".into(),
+        }),
         _ => None,
     }
 }

@@ -39,6 +39,22 @@ pub(super) fn in_order(loops: &[(&str, Option<&str>)]) -> Vec<(usize, usize)> {
     listed
 }
 
+/// Returns a key that sorts names as people read them: `b-2` comes before `b-10`.
+pub(super) fn natural_key(name: &str) -> String {
+    let mut key = String::with_capacity(name.len() + 20);
+    let mut rest = name;
+    while let Some(start) = rest.find(|c: char| c.is_ascii_digit()) {
+        let digits = &rest[start..];
+        let end = digits
+            .find(|c: char| !c.is_ascii_digit())
+            .unwrap_or(digits.len());
+        key.push_str(&rest[..start]);
+        key.push_str(&format!("{:0>20}", digits[..end].trim_start_matches('0')));
+        rest = &digits[end..];
+    }
+    key + rest
+}
+
 /// Indents a name according to its depth.
 pub(super) fn indented(name: &str, depth: usize) -> String {
     if depth == 0 {

@@ -150,10 +150,16 @@ pub(crate) fn text(view: &LoopView, liveness: Liveness, directory: &str) -> Stri
     }
     rows.extend(worktree_text::unsaved(state, running).map(|text| ("Unsaved", text)));
     if let Some(worktree) = &state.plan.worktree {
-        let names = ["Inspect", "Merge", "Remove"];
-        let commands = worktree_text::commands(worktree, state, &header.name);
-        let commands = commands.map(|(_, command)| command);
-        rows.extend(names.into_iter().zip(commands));
+        let commands = worktree_text::commands(worktree, state, &header.name, running);
+        rows.extend(commands.into_iter().map(|(name, command)| {
+            let name = match name {
+                "inspect" => "Inspect",
+                "commit" => "Commit",
+                "merge" => "Merge",
+                _ => "Remove",
+            };
+            (name, command)
+        }));
     }
     rows.push(("Logs", directory.to_owned()));
     rows.extend(outcome_text::advice(header, state, liveness).map(|text| ("Next", text)));
@@ -364,7 +370,8 @@ const COLUMN_MIN: usize = 12;
 /// Returns the table of all loops, each child loop below its parent. In a terminal of `columns`
 /// columns, long workspaces lose their beginning and long names their end; in a narrow one, the
 /// workspaces are left out.
-pub(crate) fn table(loops: &[LoopRow], columns: Option<usize>) -> String {
+pub(crate) fn table(mut loops: Vec<LoopRow>, columns: Option<usize>) -> String {
+    loops.sort_by_cached_key(|row| loop_order::natural_key(&row.cells[0]));
     let head = ["NAME", "STATUS", "ITERATION", "COST", "WORKSPACE"].map(str::to_owned);
     let mut rows = vec![head];
     let names: Vec<_> = loops

@@ -80,7 +80,7 @@ pub(crate) fn text(
         row("unsaved", "", Some((&one_line(&unsaved), TextStyle::Red)));
     }
     if let Some(worktree) = &state.plan.worktree {
-        for (name, command) in worktree_text::commands(worktree, state, &header.name) {
+        for (name, command) in worktree_text::commands(worktree, state, &header.name, false) {
             row(name, &one_line(&command), None);
         }
     }

@@ -32,18 +32,28 @@ pub(super) fn commands(
     worktree: &Worktree,
     state: &State,
     name: &str,
-) -> [(&'static str, String); 3] {
+    running: bool,
+) -> Vec<(&'static str, String)> {
     let revision = revision(worktree, state);
     let branch = shell_quote(&revision);
     let base = match &worktree.base_branch {
         Some(base) if *base != revision => shell_quote(base),
         _ => worktree.base.chars().take(SHORT_ID).collect(),
     };
-    [
-        ("inspect", format!("git diff {base}...{branch}")),
-        ("merge", format!("git merge {branch}")),
-        ("remove", format!("ralph rm {name} --worktree")),
-    ]
+    let mut commands = vec![("inspect", format!("git diff {base}...{branch}"))];
+    if state.has_uncommitted_work() && !running {
+        // Merging the branch would leave out this work. The hook that refused the commit, if any,
+        // would refuse it again.
+        let git = format!("git -C {}", shell_quote(&worktree.path.to_string_lossy()));
+        commands[0].1 = format!("{git} status");
+        commands.push((
+            "commit",
+            format!("{git} add -A && {git} commit --no-verify -m 'Work of the loop {name}'"),
+        ));
+    }
+    commands.push(("merge", format!("git merge {branch}")));
+    commands.push(("remove", format!("ralph rm {name} --worktree")));
+    commands
 }
 
 /// Describes the work that is not committed. Returns `None` if all work is committed or an agent is

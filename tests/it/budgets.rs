@@ -86,3 +86,33 @@ fn readers_see_the_time_and_the_cost_of_the_running_iteration() {
     live.end().exits(130);
     assert_eq!(test.status("a")["cost_usd"], 0.78, "counted once");
 }
+
+#[test]
+fn a_cost_that_no_agent_reports_is_never_shown_as_zero() {
+    // Claude Code reports its cost, but not in this output.
+    let stub = "#!/bin/sh\ntouch here\nuntil test -e go; do sleep 0.02; done\necho hello\n";
+    let test = Test::new().on_path("claude", stub);
+    let args = [
+        "run",
+        "x",
+        "--name",
+        "a",
+        "-m",
+        "1",
+        "--no-promise",
+        "--agent",
+        "claude",
+    ];
+    let live = test.start(&args);
+    until("the agent", || test.workspace().join("here").exists());
+    let cost = || {
+        let shown = test.ralph(&["ls"]).exits(0).out;
+        let row = shown.lines().nth(1).unwrap_or_default().to_owned();
+        row.split_whitespace().nth(3).unwrap_or_default().to_owned()
+    };
+    assert_eq!(cost(), "?");
+    assert_eq!(test.status("a")["cost_usd"], serde_json::Value::Null);
+    test.write("go", "");
+    live.end();
+    assert_eq!(cost(), "?");
+}

@@ -45,13 +45,13 @@ fn the_console_lines_of_a_loop_that_is_done() {
     assert_lines(
         &done.out,
         "[ralph] a: checking `echo no roof; test -f roof`
-[ralph] a: preflight check `echo no roof; test -f roof`: red (exit 1, TIME) (append)
+[ralph] a: preflight check `echo no roof; test -f roof`: red (exit 1, TIME); its output goes into the next prompt
   | no roof
 [ralph] a: starting iteration 1/9
   | one
 [ralph] a: iteration 1 completed (exit: 0, duration: TIME, cost: $0.5000)
 [ralph] a: checking `echo no roof; test -f roof`
-[ralph] a: check `echo no roof; test -f roof`: red (exit 1, TIME) (append)
+[ralph] a: check `echo no roof; test -f roof`: red (exit 1, TIME); its output goes into the next prompt
   | no roof
 [ralph] a: starting iteration 2/9
 [ralph] a: iteration 2 completed (exit: 0, duration: TIME, cost: $0.7500)
@@ -1318,4 +1318,29 @@ fn the_live_line_fits_on_one_row_of_a_narrow_terminal() {
         shown.contains("\x1b[1A"),
         "two live rows were erased: {shown:?}"
     );
+}
+
+#[test]
+fn a_pause_or_stop_during_preflight_names_the_preflight_checks() {
+    let check = "touch here; until test -e go; do sleep 0.02; done; false";
+    let start = |name: &'static str| {
+        let test = Test::new();
+        let args = ["run", "x", "--name", name, "--check", check, "--", "true"];
+        let live = test.start(&args);
+        until("the check", || test.workspace().join("here").exists());
+        (test, live)
+    };
+    let (test, live) = start("a");
+    assert_eq!(
+        test.ralph(&["pause", "a"]).exits(0).out,
+        "paused ralph loop for a\nthe preflight checks finish first\n"
+    );
+    live.until_out("[ralph] a: pausing after the preflight checks\n");
+    test.write("go", "");
+    live.end().exits(3).says("took     0 iterations");
+    let (test, live) = start("b");
+    live.signal("INT");
+    live.until_out("[ralph] b: stopping after the preflight checks; Ctrl-C again ends them now\n");
+    test.write("go", "");
+    live.end().exits(130).says("took     0 iterations");
 }

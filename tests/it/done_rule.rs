@@ -351,3 +351,39 @@ fn with_until_green_a_done_pattern_only_stops_the_agent_early() {
         .says("done pattern matched, stopping the agent");
     assert_ended(&test, "done", 1);
 }
+
+#[test]
+fn a_dry_run_says_what_done_means() {
+    let test = Test::new();
+    for (args, done) in [
+        (
+            &["--check", "false"][..],
+            "every check is green, and the agent claims that the whole task is finished (promise COMPLETE)",
+        ),
+        (
+            &["--check", "false", "--until-green"],
+            "every check is green, and the files have changed since the start",
+        ),
+        (
+            &["--done-file", "report.md"],
+            "the agent claims that the whole task is finished (create report.md)",
+        ),
+        (
+            &["--no-promise"],
+            "never; it runs to its iteration limit, and that is a success",
+        ),
+    ] {
+        let args = [&["run", "x", "--dry-run"][..], args, &["--", "true"]].concat();
+        let shown = test.ralph(&args).exits(0).out;
+        assert!(
+            shown.contains(&format!("\ndone        {done}\n")),
+            "{args:?}: {shown}"
+        );
+        let has_checks = args.contains(&"--check");
+        assert_eq!(
+            shown.contains("\nstalls      at most 5"),
+            has_checks,
+            "{shown}"
+        );
+    }
+}

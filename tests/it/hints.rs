@@ -168,3 +168,110 @@ fn no_backoff_means_no_rest_after_a_failure() {
         );
     }
 }
+
+#[test]
+fn a_slip_of_one_letter_suggests_a_command_of_the_same_length() {
+    let hint = hint(&["rum", "x"]);
+    assert!(hint.contains("did you mean `ralph run`?"), "{hint}");
+}
+
+#[test]
+fn a_suggested_task_leaves_flags_and_the_agent_outside_its_quotes() {
+    for (args, expected) in [
+        (
+            &["fix tests", "--", "true"][..],
+            "`ralph run \"fix tests\" -- true`",
+        ),
+        (
+            &["fix", "it", "--check", "npm test"],
+            "`ralph run \"fix it\" --check 'npm test'`",
+        ),
+        (&["say \"$HOME\""], "`ralph run 'say \"$HOME\"'`"),
+    ] {
+        let hint = hint(args);
+        assert!(hint.contains(expected), "{args:?}: {hint}");
+    }
+}
+
+#[test]
+fn flags_of_limits_are_shown_as_arguments_of_set() {
+    for (args, expected) in [
+        (
+            &["set", "a", "-m", "30"][..],
+            "ralph set a max-iterations=30",
+        ),
+        (&["set", "a", "--max-cost=2.5"], "ralph set a max-cost=2.5"),
+        (&["set", "a", "--max-time", "1h"], "ralph set a max-time=1h"),
+        (&["set", "a", "--max-tokens"], "ralph set a max-tokens=N"),
+        (
+            &["set", "-m", "30", "a"],
+            "ralph set NAME max-iterations=30",
+        ),
+        (&["set", "a", "--chek", "x"], "ralph set --help"),
+    ] {
+        let hint = hint(args);
+        assert!(hint.contains(expected), "{args:?}: {hint}");
+    }
+}
+
+#[test]
+fn hints_for_a_settings_file_use_its_format() {
+    for (name, text, expected) in [
+        (
+            "toml",
+            "maxIterations = \"x\"\n",
+            "for example maxIterations = 10",
+        ),
+        ("toml", "noPreflight = true\n", "use preflight = false"),
+        (
+            "json",
+            "{\"maxIterations\": \"x\"}",
+            "for example maxIterations: 10",
+        ),
+        (
+            "yaml",
+            "maxIterations: x\n",
+            "for example maxIterations: 10",
+        ),
+    ] {
+        let test = Test::new().file(&format!(".ralph/settings.{name}"), text);
+        test.ralph(&["config"])
+            .exits(2)
+            .complains(&format!("hint: {expected}\n"));
+    }
+}
+
+#[test]
+fn a_task_that_is_no_git_command_is_refused() {
+    let test = Test::git();
+    test.sh("git config alias.ship 'push origin HEAD'");
+    let run = |task: &str| {
+        let args = [
+            "run",
+            "x",
+            "--check",
+            "false",
+            "--dry-run",
+            "--scm",
+            task,
+            "--",
+            "true",
+        ];
+        test.ralph(&args)
+    };
+    run("commt")
+        .exits(2)
+        .complains("--scm: git has no command \"commt\"\n  hint: did you mean commit?\n");
+    run("commit,psuh").exits(2).complains("did you mean push?");
+    run("frobnicate-all")
+        .exits(2)
+        .complains("such as commit or push");
+    for task in [
+        "commit",
+        "commit --no-verify",
+        "ship",
+        "-c core.editor=true push",
+    ] {
+        run(task).exits(0);
+    }
+}

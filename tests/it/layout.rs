@@ -111,3 +111,68 @@ mod needs_script {
         );
     }
 }
+
+#[test]
+fn ls_lists_names_with_numbers_in_their_natural_order() {
+    let test = Test::new();
+    for name in ["b-10", "b-2", "b-1", "a"] {
+        test.ralph(&[
+            "run",
+            "x",
+            "--name",
+            name,
+            "-m",
+            "1",
+            "--no-promise",
+            "--",
+            "true",
+        ])
+        .exits(0);
+    }
+    let shown = test.ralph(&["ls"]).exits(0).out;
+    let names: Vec<_> = shown
+        .lines()
+        .skip(1)
+        .filter_map(|line| line.split(' ').next())
+        .collect();
+    assert_eq!(names, ["a", "b-1", "b-2", "b-10"]);
+    let json = test.ralph(&["ls", "--json"]).exits(0);
+    let names: Vec<_> = json.json_lines()[0]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|one| one["name"].clone())
+        .collect();
+    assert_eq!(names, ["a", "b-1", "b-10", "b-2"]);
+}
+
+#[test]
+fn child_loops_have_an_ascii_mark_in_a_c_locale() {
+    let test = Test::new();
+    let child = format!(
+        "{} run y --name kid --share-workspace --no-promise -m 1 -- true; true",
+        env!("CARGO_BIN_EXE_ralph")
+    );
+    test.ralph(&[
+        "run",
+        "x",
+        "--name",
+        "top",
+        "-m",
+        "1",
+        "--no-promise",
+        "--",
+        "sh",
+        "-c",
+        &child,
+    ])
+    .exits(0);
+    test.ralph(&["ls"]).exits(0).says("\n└ kid");
+    for (name, value) in [("LC_ALL", "C"), ("TERM", "dumb")] {
+        let mut command = test.ralph_command(&["ls"]);
+        command.env(name, value);
+        let done = test.start_command(command).end().exits(0);
+        assert!(done.out.is_ascii(), "{}", done.out);
+        assert!(done.out.contains("\n` kid"), "{}", done.out);
+    }
+}

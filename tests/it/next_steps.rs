@@ -127,3 +127,47 @@ fn a_loop_that_was_stopped_at_a_limit_can_be_resumed() {
     test.sh(&step);
     assert_eq!(test.status("a")["status"], "done");
 }
+
+#[test]
+fn work_that_a_hook_keeps_from_being_committed_can_be_committed_merged_and_removed() {
+    let test = Test::git().program(
+        ".git/hooks/pre-commit",
+        "#!/bin/sh\necho lint failed >&2; exit 1\n",
+    );
+    std::fs::create_dir_all(test.root().join("bin")).unwrap();
+    symlink(env!("CARGO_BIN_EXE_ralph"), test.root().join("bin/ralph")).unwrap();
+    let agent = "echo hi > out; echo '<promise>COMPLETE</promise>'";
+    let args = [
+        "run",
+        "x",
+        "--name",
+        "a",
+        "--worktree",
+        "--check",
+        "test -f out",
+    ];
+    let done = test
+        .ralph(&[&args[..], &["--", "sh", "-c", agent]].concat())
+        .exits(0);
+    let status = test.ralph(&["status", "a"]).exits(0).out;
+    for (label, title) in [
+        ("inspect", "Inspect"),
+        ("commit", "Commit"),
+        ("merge", "Merge"),
+        ("remove", "Remove"),
+    ] {
+        let row = done
+            .out
+            .lines()
+            .find_map(|line| line.strip_prefix(&format!("  {label:<8} ")));
+        let command = row.unwrap_or_else(|| panic!("no {label} in {}", done.out));
+        assert!(
+            status.contains(&format!("\n{title}: {command}\n")),
+            "{status}"
+        );
+        let shown = test.sh(command);
+        assert!(label != "inspect" || shown.contains("out"), "{shown}");
+    }
+    assert_eq!(test.read("out"), "hi\n");
+    assert!(!test.loop_dir("a").exists());
+}

@@ -517,3 +517,38 @@ fn a_running_loop_with_a_damaged_journal_is_not_removed() {
     drop(live.end());
     test.write("go", "");
 }
+
+#[test]
+fn a_dry_run_lists_what_would_be_removed_and_removes_nothing() {
+    let test = Test::git();
+    run_to_end(&test, "a", &[]).exits(0);
+    run_to_end(&test, "b", &["--worktree"]).exits(0);
+    let shown = test.ralph(&["rm", "--ended", "--dry-run"]).exits(0);
+    assert!(
+        shown.out.contains("would remove ralph loop a: "),
+        "{shown:?}"
+    );
+    assert!(shown.out.contains("1 loop would be removed, "), "{shown:?}");
+    assert!(
+        shown
+            .err
+            .contains("not removed: the loop \"b\" has a worktree"),
+        "{shown:?}"
+    );
+    test.sh("rm made && git merge -q ralph/b");
+    let worktree = format!(
+        "would remove ralph loop b with its worktree {} and its branch ralph/b: ",
+        place(&test, "b").display()
+    );
+    test.ralph(&["rm", "b", "--worktree", "--dry-run"])
+        .exits(0)
+        .says(&worktree);
+    test.ralph(&["rm", "--ended", "--worktree", "--dry-run"])
+        .exits(0)
+        .says("2 loops would be removed, ");
+    assert_eq!(names(&test), ["a", "b"]);
+    assert!(place(&test, "b").exists());
+    test.ralph(&["rm", "--ended", "--worktree"])
+        .exits(0)
+        .says("2 loops removed, ");
+}

@@ -278,7 +278,7 @@ fn the_console_shows_each_starting_check_and_the_fail_action_of_a_red_one() {
         .exits(0)
         .says("a: checking `test -f made`\n")
         .says("preflight check `test -f made`: red (exit 1, ")
-        .says(") (prepend)\n");
+        .says("); its output comes first in the next prompt\n");
 }
 
 #[test]

@@ -1024,3 +1024,14 @@ fn a_budget_that_cannot_act_in_a_session_is_named_at_set_up() {
         "{answer}"
     );
 }
+
+#[test]
+fn the_logs_of_a_session_s_checks_carry_the_name_of_its_loop() {
+    let test = Test::new();
+    let session = Session::of(&test);
+    session.start_loop("Write it --check 'echo no; false'");
+    let prompt = session.assert_continues("done");
+    let log = format!(".ralph/guardrail_1_echo-no-false_{NAME}.log");
+    assert!(prompt.contains(&log), "{prompt}");
+    assert!(test.workspace().join(log).exists());
+}

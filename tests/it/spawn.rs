@@ -488,7 +488,10 @@ mod needs_script {
         // tmux treats keys within the same millisecond as a paste, and a paste is not a command.
         std::thread::sleep(std::time::Duration::from_millis(50));
         live.type_in("d");
-        live.end().exits(0);
+        live.end()
+            .exits(0)
+            .says("Ctrl-B D detaches · Ctrl-C goes to the loop")
+            .says("a is still running");
         test.write("go", "");
         until_status(&test, "a", "done");
     }

@@ -240,7 +240,11 @@ fn attach_follows_the_log_of_a_loop_that_was_resumed_without_tmux() {
     let live = test.start(&["attach", "a"]);
     live.until_out("begun");
     test.write("go", "");
-    live.end().exits(0).says("over");
+    live.end()
+        .exits(0)
+        .says("over")
+        .says("\na: done (")
+        .complains("Ctrl-C ends this view; the loop continues");
     until_status(&test, "a", "done");
 }
 

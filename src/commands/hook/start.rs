@@ -242,7 +242,10 @@ fn draft_plan(
     let mut values = Map::new();
     let mut set = |name: &str, value: Value| -> Result<(), CommandError> {
         let value = normalize(key(name), &value, name).map_err(|error| {
-            CommandError::usage(format!("{} {}", error.path, error.message), error.hint)
+            CommandError::usage(
+                format!("{} {}", error.path, error.message),
+                error.hint.text(false),
+            )
         })?;
         values.insert(name.to_owned(), value);
         Ok(())

@@ -117,7 +117,7 @@ fn settings_text(here: &Path, found: &[DetectedChecks]) -> String {
 
 fn check_text(command: &str, prefix: &str) -> String {
     format!(
-        "{prefix}[[checks]]\n{prefix}command = {command:?}\n{prefix}failAction = \"append\"\n{prefix}timeout = \"10m\""
+        "{prefix}[[checks]]\n{prefix}command = {command:?}\n{prefix}onFail = \"append\"\n{prefix}timeout = \"10m\""
     )
 }
 

@@ -43,7 +43,7 @@ pub enum Event {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         tokens: Option<Tokens>,
         /// Whether the runner is a hook inside the agent's client session.
-        #[serde(default, skip_serializing_if = "is_false", rename = "inside")]
+        #[serde(default, skip_serializing_if = "is_default", rename = "inside")]
         in_session: bool,
         /// The ID of the running system, which changes when it boots; `None` if it is unknown.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -330,18 +330,7 @@ impl Fault {
     }
 }
 
-#[expect(
-    clippy::trivially_copy_pass_by_ref,
-    reason = "serde passes a reference"
-)]
-pub(super) fn is_false(value: &bool) -> bool {
-    !value
-}
-
-#[expect(
-    clippy::trivially_copy_pass_by_ref,
-    reason = "serde passes a reference"
-)]
-pub(super) fn is_zero(value: &u32) -> bool {
-    *value == 0
+/// Returns whether a field has its default value. Formats that grow leave such fields out.
+pub(crate) fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
 }

@@ -1,6 +1,6 @@
 //! Reports in events: the results of agents and checks, and the signals in an agent's text.
 
-use super::{Marker, is_false, is_zero};
+use super::{Marker, is_default};
 use crate::engine::failure::AgentFailure;
 use crate::engine::usage::Tokens;
 use serde::{Deserialize, Serialize};
@@ -40,7 +40,7 @@ pub struct CheckReport {
     /// The exit status of the check's process.
     pub exit: ProcessExit,
     /// Whether the check was killed because its timeout passed.
-    #[serde(default, skip_serializing_if = "is_false")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub timed_out: bool,
     /// The check's running time, in milliseconds.
     pub ms: u64,
@@ -97,21 +97,21 @@ pub struct AgentReport {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<AgentFailure>,
     /// Whether the agent's event stream reported success. This outweighs the exit code.
-    #[serde(default, skip_serializing_if = "is_false")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub finished: bool,
     /// Whether the agent's event stream reported the end of the whole run.
-    #[serde(default, skip_serializing_if = "is_false", rename = "over")]
+    #[serde(default, skip_serializing_if = "is_default", rename = "over")]
     pub run_ended: bool,
     /// What it leaves to the next iteration: a `<note>`, or else the end of its final message; `None`
     /// if it wrote nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
     /// Whether its event stream contains no tool call, so that it cannot have changed anything.
-    #[serde(default, skip_serializing_if = "is_false")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub idle: bool,
     /// Whether its event stream contains nothing that its model did: no message, no thought and no
     /// tool call.
-    #[serde(default, skip_serializing_if = "is_false")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub silent: bool,
     /// The ID of the agent's session; `None` if unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -121,10 +121,10 @@ pub struct AgentReport {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub transcript_bytes: Option<u64>,
     /// Number of event-stream lines that could not be parsed.
-    #[serde(default, skip_serializing_if = "is_zero", rename = "strange")]
+    #[serde(default, skip_serializing_if = "is_default", rename = "strange")]
     pub unparsed: u32,
     /// Number of actions the agent was denied.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub denied: u32,
     /// The first denial: the denied action, or else the agent's words; `None` if no action was
     /// denied.
@@ -134,7 +134,7 @@ pub struct AgentReport {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub denials: Vec<String>,
     /// Number of processes the agent left running, which ralph then killed.
-    #[serde(default, skip_serializing_if = "is_zero", rename = "leftovers")]
+    #[serde(default, skip_serializing_if = "is_default", rename = "leftovers")]
     pub orphans: u32,
     /// The IDs of processes that are still running after SIGKILL.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -146,13 +146,13 @@ pub struct AgentReport {
 #[non_exhaustive]
 pub struct TextSignals {
     /// Whether the message contains a promise that counts.
-    #[serde(default, skip_serializing_if = "is_false")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub promised: bool,
     /// Whether a promise is inside a sentence. There it may be a denial, so it does not count.
-    #[serde(default, skip_serializing_if = "is_false")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub promise_in_sentence: bool,
     /// Whether a line of output matched the done pattern.
-    #[serde(default, skip_serializing_if = "is_false")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub matched: bool,
     /// The agent's reason for being blocked; `None` if the agent does not report that it is
     /// blocked.

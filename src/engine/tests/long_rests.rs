@@ -11,20 +11,23 @@ const MINUTE_MS: i64 = 60_000;
 
 /// Returns a loop whose agent has reached a limit that resets after `ms`.
 fn at_a_limit(notify: Option<&str>, ms: i64) -> TestLoop {
-    let reason = AgentFailure {
-        until_ms: Some(ms),
-        ..FailureKind::UsageLimit.into()
-    };
-    TestLoop::new()
+    let work = TestLoop::new()
         .with(|plan| plan.notify = notify.map(str::to_owned))
-        .open()
-        .start()
-        .end(AgentReport {
-            exit: ProcessExit::from_code(1),
-            cost_usd: Some(0.0),
-            reason: Some(reason),
-            ..AgentReport::default()
-        })
+        .open();
+    failed(work, FailureKind::UsageLimit, Some(ms))
+}
+
+/// Runs an iteration that ends with a failure of the agent's service.
+fn failed(work: TestLoop, kind: FailureKind, until_ms: Option<i64>) -> TestLoop {
+    work.start().end(AgentReport {
+        exit: ProcessExit::from_code(1),
+        cost_usd: Some(0.0),
+        reason: Some(AgentFailure {
+            until_ms,
+            ..kind.into()
+        }),
+        ..AgentReport::default()
+    })
 }
 
 fn due(state: &State) -> Option<(RestStage, LongRest)> {
@@ -87,4 +90,49 @@ fn a_pause_does_not_repeat_the_notification_but_an_ending_does() {
     let resumed = asked(finished(stopped), Request::Go).open();
     let (stage, _) = due(&resumed.state).unwrap();
     assert_eq!(stage, RestStage::Started);
+}
+
+/// Returns a loop in an outage, whose start was notified.
+fn in_an_outage() -> TestLoop {
+    let work = TestLoop::new()
+        .with(|plan| {
+            plan.notify = Some("tell".into());
+            (plan.rest.probe_ms, plan.rest.probe_cap_ms) = (15 * 60_000, 15 * 60_000);
+        })
+        .open();
+    notified(failed(work, FailureKind::Unavailable, None))
+}
+
+#[test]
+fn an_outage_is_notified_once_however_often_the_agent_is_tried() {
+    let mut work = in_an_outage();
+    for _ in 0..3 {
+        work = work.after(15 * MINUTE_MS as u64);
+        assert_eq!(due(&work.state), None, "a probe is not the end");
+        work = failed(work, FailureKind::Unavailable, None);
+        assert_eq!(
+            due(&work.state),
+            None,
+            "the next rest belongs to the same outage"
+        );
+    }
+    let work = work.after(15 * MINUTE_MS as u64).start().end(AgentReport {
+        exit: ProcessExit::from_code(0),
+        ..AgentReport::default()
+    });
+    let (stage, _) = due(&work.state).expect("an iteration has worked");
+    assert_eq!(stage, RestStage::Ended);
+    assert_eq!(due(&notified(work).state), None);
+}
+
+#[test]
+fn a_reset_time_after_an_outage_is_notified() {
+    let work = in_an_outage().after(15 * MINUTE_MS as u64);
+    let until_ms = work.state.wall_ms + 60 * MINUTE_MS;
+    let work = failed(work, FailureKind::UsageLimit, Some(until_ms));
+    let (stage, rest) = due(&work.state).unwrap();
+    assert_eq!((stage, rest.until_ms), (RestStage::Started, until_ms));
+    let work = notified(work).after(60 * MINUTE_MS as u64);
+    let (stage, rest) = due(&work.state).unwrap();
+    assert_eq!((stage, rest.until_ms), (RestStage::Ended, until_ms));
 }
