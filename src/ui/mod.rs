@@ -22,6 +22,7 @@ mod scm_text;
 pub(crate) mod session_text;
 pub(crate) mod status;
 pub(crate) mod summary;
+pub(crate) mod trust_text;
 pub(crate) mod tty;
 mod worktree_text;
 
