@@ -93,6 +93,9 @@ pub(crate) enum Command {
     },
     /// Print every setting and where its value comes from
     Config(ConfigArgs),
+    /// Trust a project's settings to run commands
+    #[command(after_help = setup::TRUST_HELP)]
+    Trust(setup::TrustArgs),
     /// Create a starter PROMPT.md or settings file
     Init(setup::InitArgs),
     /// Print the starter prompt
@@ -156,6 +159,9 @@ pub(crate) struct RunArgs {
     /// Work in the current directory, with its own settings, instead of the top of the repository
     #[arg(long, help_heading = "Where")]
     pub(crate) here: bool,
+    /// Trust the project's settings to run commands, for this run only
+    #[arg(long, help_heading = "Where")]
+    pub(crate) trust: bool,
     /// Print events as JSON, one per line
     #[arg(long, help_heading = "Output", conflicts_with = "quiet")]
     pub(crate) json: bool,

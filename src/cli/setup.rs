@@ -1,7 +1,9 @@
-//! The arguments of commands that set up or inspect ralph: `init`, `doctor`, `completions`, `man`.
+//! The arguments of commands that set up or inspect ralph: `init`, `trust`, `doctor`, `completions`,
+//! `man`.
 
 use clap::{Args, Command};
 use clap_complete::Shell;
+use std::path::PathBuf;
 
 /// The arguments of `ralph init`.
 #[derive(Debug, Args)]
@@ -15,6 +17,27 @@ pub(crate) struct InitArgs {
     /// Write to the current directory instead of the top of the repository
     #[arg(long)]
     pub(crate) here: bool,
+}
+
+/// The end of the help of `ralph trust`.
+pub(super) const TRUST_HELP: &str = "\
+    Settings in a repository can run commands (checks, notify, scm, the agent's own) and widen what the agent may do. \
+    They apply once you trust the file. A file that changes has to be trusted again. Settings without such keys, your own \
+    settings and a file that you name with --config need no trust.\n\n\
+    On a terminal, `ralph run` asks. With the variable CI set, it trusts the files for that run.";
+
+/// The arguments of `ralph trust`.
+#[derive(Debug, Args)]
+pub(crate) struct TrustArgs {
+    /// The directory with the settings [default: the top of the repository]
+    #[arg(value_name = "PATH")]
+    pub(crate) path: Option<PathBuf>,
+    /// List the settings files that you trust
+    #[arg(long, conflicts_with_all = ["path", "revoke"])]
+    pub(crate) list: bool,
+    /// Do not trust the settings of this repository any longer
+    #[arg(long)]
+    pub(crate) revoke: bool,
 }
 
 /// The arguments of `ralph doctor`.

@@ -196,6 +196,20 @@ impl HookResponse {
         }
     }
 
+    /// Puts notes before the message for the user.
+    #[must_use]
+    pub fn with_notes(mut self, notes: &str) -> Self {
+        let (Self::Allow { message }
+        | Self::Block { message, .. }
+        | Self::AddContext { message, .. }) = &mut self
+        else {
+            return self;
+        };
+        let lines = [Some(notes), message.as_deref()];
+        *message = Some(lines.into_iter().flatten().collect::<Vec<_>>().join("\n"));
+        self
+    }
+
     /// Serializes the response; `None` if there is nothing to print.
     pub fn to_json(&self) -> Option<String> {
         let mut json = ResponseJson::default();

@@ -1,15 +1,18 @@
 //! `ralph config`: prints every setting, its value, and the layer it comes from.
 
-use super::run::settings_paths;
+use super::run::{config_dir, settings_paths};
 use super::workspace::ChosenWorkspace;
 use crate::cli::ConfigArgs;
 use crate::config::keys;
 use crate::config::keys::{SettingKey, SettingKind, table};
-use crate::config::{LayerStack, Origin, schema};
+use crate::config::trust::is_guarded_key;
+use crate::config::{LayerStack, Origin, SettingsFiles, schema};
 use crate::engine::ExitCode;
 use crate::lifecycle::error::CommandError;
+use crate::lifecycle::trust::TrustRecords;
 use crate::ui::one_line;
-use crate::ui::print::{print_json, print_output};
+use crate::ui::print::{note, print_json, print_output};
+use crate::ui::trust_text;
 use serde_json::{Value, json};
 
 pub(crate) fn config(args: &ConfigArgs) -> Result<ExitCode, CommandError> {
@@ -22,14 +25,21 @@ pub(crate) fn config(args: &ConfigArgs) -> Result<ExitCode, CommandError> {
         .config
         .as_deref()
         .map(|path| workspace.typed_path(path));
-    let stack = LayerStack::load(&settings_paths(workspace.path, config))?;
-    let rows = rows(&stack);
+    let files = SettingsFiles::read(&settings_paths(workspace.path.clone(), config))?;
+    let records = TrustRecords::new(config_dir().as_deref());
+    let untrusted = records.untrusted(&files, &workspace.path);
+    if !untrusted.is_empty() {
+        note(trust_text::not_yet(&untrusted));
+    }
+    let untrusted: Vec<String> = untrusted.into_iter().map(|file| file.name).collect();
+    let rows = rows(&files.into_stack(), &untrusted);
     if args.json {
         let all = rows.iter().map(|row| {
-            (
-                row.name.clone(),
-                json!({ "value": row.value, "from": row.from }),
-            )
+            let mut entry = json!({ "value": row.value, "from": row.from });
+            if !row.is_trusted {
+                entry["trusted"] = false.into();
+            }
+            (row.name.clone(), entry)
         });
         print_json(&format!("{:#}", Value::Object(all.collect())))?;
         return Ok(ExitCode::Success);
@@ -59,10 +69,11 @@ fn text(rows: &[SettingRow]) -> String {
             ));
         }
         lines.push(format!(
-            "{:name_width$}  {:value_width$}  {}\n",
+            "{:name_width$}  {:value_width$}  {}{}\n",
             one_line(&row.name),
             row.value_text(),
-            one_line(&row.from)
+            one_line(&row.from),
+            if row.is_trusted { "" } else { " (not trusted)" }
         ));
     }
     lines.concat()
@@ -74,6 +85,8 @@ struct SettingRow {
     name: String,
     value: Value,
     from: String,
+    /// Whether a run would use the value without asking.
+    is_trusted: bool,
     default_text: Option<&'static str>,
 }
 
@@ -87,7 +100,8 @@ impl SettingRow {
     }
 }
 
-fn rows(stack: &LayerStack) -> Vec<SettingRow> {
+/// Returns all rows. `untrusted` names the files that the user does not trust.
+fn rows(stack: &LayerStack, untrusted: &[String]) -> Vec<SettingRow> {
     let merged = stack.merged();
     let mut rows = Vec::new();
     for key in table() {
@@ -99,17 +113,20 @@ fn rows(stack: &LayerStack) -> Vec<SettingRow> {
             &key.camel_case(),
             &value,
             &mut |path, name, value| {
-                let from = if path.is_empty() {
+                let path = [&[key.name.as_str()], path].concat();
+                let from = if path.len() == 1 {
                     from.clone()
                 } else {
-                    origin(stack, key, &[&[key.name.as_str()], path].concat())
+                    origin(stack, key, &path)
                 };
+                let is_trusted = !untrusted.contains(&from) || !is_guarded_key(&path, value);
                 let default_text = key.default_text.as_deref();
                 rows.push(SettingRow {
                     heading: &key.heading,
                     name,
                     value: value.clone(),
                     from,
+                    is_trusted,
                     default_text,
                 });
             },

@@ -1,6 +1,7 @@
 //! `ralph demo`: runs a loop with a scripted agent on a small project with a bug and two checks.
 
 use super::run::{resolve_in, start};
+use super::trust::consent::TrustStatus;
 use super::workspace::ChosenWorkspace;
 use crate::cli::{self, Cli};
 use crate::config::LayerStack;
@@ -72,7 +73,8 @@ pub(crate) fn demo(keep: bool) -> Result<ExitCode, CommandError> {
         path: project.clone(),
         current_dir: PathBuf::new(),
     };
-    let Some(resolved) = resolve_in(workspace, LayerStack::defaults(), &args)? else {
+    let stack = LayerStack::defaults();
+    let Some(resolved) = resolve_in(workspace, stack, TrustStatus::Trusted, &args)? else {
         return Ok(ExitCode::Success);
     };
     let state_dir = demo.root.join("state");

@@ -29,6 +29,7 @@ mod spawn;
 mod status;
 mod supervise;
 mod supervise_loop;
+mod trust;
 mod wait;
 mod workspace;
 mod worktree_flag;
@@ -79,6 +80,7 @@ fn dispatch(command: Command) -> Result<ExitCode, CommandError> {
         Command::Hook { command } => Ok(hook::hook(&command)),
         Command::Plugin { command } => plugin::plugin(&command),
         Command::Config(args) => config::config(&args),
+        Command::Trust(args) => trust::trust(&args),
         Command::Init(args) => init::init(&args),
         Command::Template => init::template(),
         Command::Doctor(args) => doctor::doctor(&args),

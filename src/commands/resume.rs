@@ -6,7 +6,7 @@ use super::say::check_reads_messages;
 use super::supervise::supervise;
 use crate::cli::{OutputArgs, ResumeArgs};
 use crate::config::agents::AgentPreset;
-use crate::config::{Config, LayerStack, Settings};
+use crate::config::{Config, LayerStack, Settings, SettingsFiles};
 use crate::engine::event::{Request, RequestSource};
 use crate::engine::format::shell_quote;
 use crate::engine::{Event, ExitCode, Liveness, Now, Outcome, Status};
@@ -18,6 +18,7 @@ use crate::lifecycle::locks::{LoopLocks, mark_as_starting};
 use crate::lifecycle::preconditions::check_agent;
 use crate::lifecycle::session::{self, remove_loop_file};
 use crate::lifecycle::tmux::Tmux;
+use crate::lifecycle::trust::TrustRecords;
 use crate::lifecycle::worktree_request::reject_git_redirection;
 use crate::process::file_watcher::FileWatcher;
 use crate::store::{InboxMessage, LoopDir, StateDir, cache, inbox};
@@ -323,11 +324,16 @@ fn resume_in_background(
     Ok(ExitCode::Success)
 }
 
-/// Returns all known agents, whose install commands are used in hints. Ignores invalid settings.
+/// Returns all known agents, whose install commands are used in hints. Ignores invalid settings, and
+/// those that the user does not trust.
 fn known_agents(workspace: &Path) -> Vec<(String, AgentPreset)> {
     let paths = settings_paths(workspace.to_owned(), None);
-    LayerStack::load(&paths)
-        .and_then(Config::new)
+    SettingsFiles::read(&paths)
+        .and_then(|mut files| {
+            let records = TrustRecords::new(paths.user_dir.as_deref());
+            records.remove_untrusted(&mut files, workspace);
+            Config::new(files.into_stack())
+        })
         .or_else(|_| Config::new(LayerStack::defaults()))
         .map_or_else(|_| vec![], |config| config.presets)
 }
@@ -335,10 +341,10 @@ fn known_agents(workspace: &Path) -> Vec<(String, AgentPreset)> {
 /// Applies the current settings for the console, which are not part of the plan. Ignores invalid
 /// settings, because the loop can be resumed without them.
 fn apply_settings(output: OutputArgs, workspace: &Path) -> OutputArgs {
-    let Ok(stack) = LayerStack::load(&settings_paths(workspace.to_owned(), None)) else {
+    let Ok(files) = SettingsFiles::read(&settings_paths(workspace.to_owned(), None)) else {
         return output;
     };
-    let settings = Settings::from_layers(&stack);
+    let settings = Settings::from_layers(&files.into_stack());
     OutputArgs {
         quiet: output.quiet || (settings.quiet && !output.json),
         no_stream: output.no_stream || !settings.stream,

@@ -2,9 +2,12 @@
 
 use super::dry_run::dry_run;
 use super::supervise::supervise;
+use super::trust::consent::{TrustStatus, settle_trust};
 use super::workspace::ChosenWorkspace;
 use crate::cli::{OutputArgs, RunArgs};
-use crate::config::{Config, LayerStack, PlanDraft, SettingsPaths, resolve_typed_paths};
+use crate::config::{
+    Config, LayerStack, PlanDraft, SettingsFiles, SettingsPaths, resolve_typed_paths,
+};
 use crate::engine::ExitCode;
 use crate::engine::plan::ContextLevel;
 use crate::lifecycle::create::{Placement, PreparedLoop, create_loop};
@@ -38,8 +41,9 @@ pub(crate) fn resolve(args: &RunArgs) -> Result<Option<ResolvedRun>, CommandErro
         .config
         .as_deref()
         .map(|path| workspace.typed_path(path));
-    let stack = LayerStack::load(&settings_paths(workspace.path.clone(), config))?;
-    resolve_in(workspace, stack, args)
+    let files = SettingsFiles::read(&settings_paths(workspace.path.clone(), config))?;
+    let trust = settle_trust(&files, &workspace.path, args)?;
+    resolve_in(workspace, files.into_stack(), trust, args)
 }
 
 /// Returns where a workspace's settings files are. `project_file` replaces the project's file.
@@ -56,6 +60,7 @@ pub(crate) fn settings_paths(workspace: PathBuf, project_file: Option<PathBuf>) 
 pub(crate) fn resolve_in(
     workspace: ChosenWorkspace,
     mut stack: LayerStack,
+    trust: TrustStatus,
     args: &RunArgs,
 ) -> Result<Option<ResolvedRun>, CommandError> {
     let mut flags = args.layer();
@@ -75,7 +80,10 @@ pub(crate) fn resolve_in(
         check_installed(&draft)?;
     } else {
         check_ready(&draft)?;
-        warn_all(check_scm_tasks(&draft)?);
+        // This runs the git program that the settings name.
+        if trust == TrustStatus::Trusted {
+            warn_all(check_scm_tasks(&draft)?);
+        }
     }
     let plan = draft.plan();
     if args.dry_run {
@@ -135,7 +143,7 @@ pub(crate) fn start(
 
 /// Returns the path of ralph's configuration directory. `None` if the user's home directory is
 /// unknown.
-fn config_dir() -> Option<PathBuf> {
+pub(crate) fn config_dir() -> Option<PathBuf> {
     use etcetera::BaseStrategy;
     etcetera::choose_base_strategy()
         .ok()

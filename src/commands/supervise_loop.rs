@@ -3,7 +3,7 @@
 use super::run::settings_paths;
 use super::supervise::supervise;
 use crate::cli::{OutputArgs, SuperviseArgs};
-use crate::config::{LayerStack, Settings};
+use crate::config::{Settings, SettingsFiles};
 use crate::engine::ExitCode;
 use crate::lifecycle::error::CommandError;
 use crate::lifecycle::launch::{ENVIRONMENT_END, start_error_file};
@@ -39,8 +39,8 @@ fn run(state_dir: &StateDir, dir: &LoopDir, in_window: bool) -> Result<ExitCode,
     let plan = cache::read(dir)?.state.plan;
     let locks = LoopLocks::acquire_in_background(state_dir, dir, &plan, in_window)?;
     starting::send_start_requests(dir)?;
-    let (stream, raw) = LayerStack::load(&settings_paths(plan.workspace.clone(), None))
-        .map(|stack| Settings::from_layers(&stack))
+    let (stream, raw) = SettingsFiles::read(&settings_paths(plan.workspace.clone(), None))
+        .map(|files| Settings::from_layers(&files.into_stack()))
         .map_or((true, false), |settings| (settings.stream, settings.raw));
     // Without a terminal, stdout is a log file, which would become a second, unbounded copy of the
     // agent's output.

@@ -3,6 +3,7 @@
 use super::keys::{kebab_case, table};
 use super::layers::{Layer, LayerStack, Origin};
 use super::strict_value::StrictValue;
+use super::trust::{GuardedValue, guarded_values, remove_guarded};
 use super::validate::normalize_all;
 use super::{ConfigError, config_error};
 use crate::os::regular_file;
@@ -25,10 +26,40 @@ pub(crate) struct SettingsPaths {
     pub(crate) project_file: Option<PathBuf>,
 }
 
-impl LayerStack {
-    /// Loads the defaults and all settings files.
-    pub(crate) fn load(paths: &SettingsPaths) -> Result<Self, ConfigError> {
-        let mut stack = Self::defaults();
+/// A settings file: its text, and the values parsed from exactly that text.
+#[derive(Clone, Debug)]
+pub(crate) struct SettingsFile {
+    /// The path for messages, relative to the workspace if the file is in it.
+    pub(crate) name: String,
+    pub(crate) path: PathBuf,
+    pub(crate) text: String,
+    /// Whether the file is the project's or its local one. The user's own file and the one that
+    /// the user named need no trust.
+    is_of_project: bool,
+    values: Map<String, Value>,
+}
+
+impl SettingsFile {
+    /// Returns the values that apply only if the user trusts the file.
+    pub(crate) fn guarded_values(&self) -> Vec<GuardedValue> {
+        if self.is_of_project {
+            guarded_values(&self.values)
+        } else {
+            Vec::new()
+        }
+    }
+}
+
+/// All settings files, lowest layer first, each read once: a file that is replaced after the user
+/// has approved it cannot take effect.
+#[derive(Clone, Debug)]
+pub(crate) struct SettingsFiles {
+    files: Vec<SettingsFile>,
+}
+
+impl SettingsFiles {
+    /// Finds, reads and validates all settings files.
+    pub(crate) fn read(paths: &SettingsPaths) -> Result<Self, ConfigError> {
         let project_dir = paths.workspace.join(".ralph");
         let is_other = match project_dir.metadata() {
             Ok(metadata) => !metadata.is_dir(),
@@ -47,20 +78,56 @@ impl LayerStack {
             .map(|dir| find(dir, "settings"))
             .transpose()?
             .flatten();
-        let project = match &paths.project_file {
-            Some(path) => Some(paths.workspace.join(path)),
-            None => find(&project_dir, "settings")?,
+        let (named, project) = match &paths.project_file {
+            Some(path) => (Some(paths.workspace.join(path)), None),
+            None => (None, find(&project_dir, "settings")?),
         };
         let local = find(&project_dir, "settings.local")?;
-        for path in [user, project, local].into_iter().flatten() {
+        let found = [
+            (user, false),
+            (named, false),
+            (project, true),
+            (local, true),
+        ];
+        let found = found
+            .into_iter()
+            .filter_map(|(path, is_of_project)| Some((path?, is_of_project)));
+        let files = found.map(|(path, is_of_project)| {
             let name = display_path(&path, &paths.workspace);
-            let values = read(&path, &name)?;
+            let (text, values) = read(&path, &name)?;
+            Ok(SettingsFile {
+                name,
+                path,
+                text,
+                is_of_project,
+                values,
+            })
+        });
+        let files = files.collect::<Result<_, _>>()?;
+        Ok(Self { files })
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &SettingsFile> {
+        self.files.iter()
+    }
+
+    /// Removes the values that need trust from the file at `path`.
+    pub(crate) fn remove_guarded(&mut self, path: &Path) {
+        for file in self.files.iter_mut().filter(|file| file.path == path) {
+            remove_guarded(&mut file.values);
+        }
+    }
+
+    /// Puts the files on top of the defaults.
+    pub(crate) fn into_stack(self) -> LayerStack {
+        let mut stack = LayerStack::defaults();
+        for SettingsFile { name, values, .. } in self.files {
             stack.push(Layer {
                 origin: Origin::File(name),
                 values,
             });
         }
-        Ok(stack)
+        stack
     }
 }
 
@@ -145,7 +212,7 @@ fn display_path(path: &Path, workspace: &Path) -> String {
 }
 
 /// Reads and normalizes a settings file, which must exist. `name` is its path for messages.
-fn read(path: &Path, name: &str) -> Result<Map<String, Value>, ConfigError> {
+fn read(path: &Path, name: &str) -> Result<(String, Map<String, Value>), ConfigError> {
     let parse = match path.extension().and_then(|end| end.to_str()) {
         Some("json") => json,
         Some("toml") => toml,
@@ -184,22 +251,26 @@ fn read(path: &Path, name: &str) -> Result<Map<String, Value>, ConfigError> {
             "save it as UTF-8 text",
         );
     };
-    let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
-    match parse(text) {
-        Err(error) => config_error(
-            format!("{name}: {error}"),
-            "nothing was started; fix the file and try again",
-        ),
-        Ok(Value::Null) => Ok(Map::new()),
+    let values = match parse(text.strip_prefix('\u{feff}').unwrap_or(&text)) {
+        Err(error) => {
+            return config_error(
+                format!("{name}: {error}"),
+                "nothing was started; fix the file and try again",
+            );
+        }
+        Ok(Value::Null) => Map::new(),
         Ok(Value::Object(values)) => {
             let is_toml = path.extension().is_some_and(|end| end == "toml");
-            normalize_settings(values, name, is_toml)
+            normalize_settings(values, name, is_toml)?
         }
-        Ok(_) => config_error(
-            format!("{name} does not contain settings"),
-            "a settings file must contain an object with keys and values",
-        ),
-    }
+        Ok(_) => {
+            return config_error(
+                format!("{name} does not contain settings"),
+                "a settings file must contain an object with keys and values",
+            );
+        }
+    };
+    Ok((text, values))
 }
 
 fn normalize_settings(

@@ -34,6 +34,8 @@ pub(crate) struct SettingKey {
     #[serde(default)]
     pub(crate) required: bool,
     #[serde(default)]
+    pub(crate) trust: Vec<String>,
+    #[serde(default)]
     pub(crate) children: Vec<SettingKey>,
 }
 
@@ -128,6 +130,37 @@ impl SettingKey {
             (None, Some(Value::Number(number))) => Some(number.to_string()),
             _ => None,
         }
+    }
+
+    /// Describes which values need the user's trust, for people: `yes`, or the values; `None` if none
+    /// does.
+    #[cfg(feature = "cli")]
+    pub(super) fn describe_trust(&self) -> Option<String> {
+        let of_child = |child: &Self| {
+            let name = child.camel_case();
+            child.describe_trust().map(|values| match values.as_str() {
+                "yes" => name,
+                values => format!("{name} {values}"),
+            })
+        };
+        let parts: Vec<String> = match &self.trust[..] {
+            [] => self.children.iter().filter_map(of_child).collect(),
+            [all] if all == "*" => vec!["yes".into()],
+            values => values.iter().map(|value| value.replace('*', "…")).collect(),
+        };
+        (!parts.is_empty()).then(|| parts.join(", "))
+    }
+
+    /// Returns whether a value of this key itself, as text, needs the user's trust. The keys inside
+    /// an object have their own rows.
+    pub(super) fn needs_trust(&self, value: &str) -> bool {
+        let matches = |part: &str, pattern: &String| match pattern.strip_suffix('*') {
+            Some(start) => part.starts_with(start),
+            None => part == pattern,
+        };
+        // `agent` is a list of names.
+        let mut parts = value.split(',').map(str::trim);
+        parts.any(|part| self.trust.iter().any(|pattern| matches(part, pattern)))
     }
 
     fn has_name(&self, kebab: &str) -> bool {
@@ -261,6 +294,24 @@ mod tests {
         assert_eq!(nearest("rnu", short()), Some("run"));
         assert_eq!(nearest("rum", short()), Some("run"));
         assert_eq!(nearest("xy", short()), None);
+    }
+
+    #[test]
+    fn a_setting_with_a_program_its_arguments_or_its_environment_needs_trust() {
+        fn check(keys: &[SettingKey], is_guarded: bool) {
+            for key in keys {
+                let is_guarded = is_guarded || key.trust == ["*"];
+                let runs = matches!(key.kind, SettingKind::Command | SettingKind::Variables);
+                assert!(is_guarded || !runs, "{}", key.name);
+                check(&key.children, is_guarded);
+            }
+        }
+        check(table(), false);
+        assert!(key("approve").needs_trust("all") && !key("approve").needs_trust("edits"));
+        let name = &key("agent").children[0];
+        assert!(name.needs_trust("claude, script:evil") && !name.needs_trust("claude,codex"));
+        assert!(key("model").needs_trust("--yolo") && !key("model").needs_trust("opus"));
+        assert!(!key("prompt").needs_trust("anything"));
     }
 
     #[test]

@@ -23,6 +23,8 @@ mod strict_value;
 pub(crate) mod task;
 mod template;
 #[cfg(feature = "cli")]
+pub(crate) mod trust;
+#[cfg(feature = "cli")]
 mod typed_paths;
 pub(crate) mod units;
 pub(crate) mod validate;
@@ -30,7 +32,9 @@ pub(crate) mod validate;
 use crate::engine::session::ClientSession;
 use agents::AgentPreset;
 #[cfg(feature = "cli")]
-pub(crate) use file::{SettingsPaths, has_settings, reject_parent_settings};
+pub(crate) use file::{
+    SettingsFile, SettingsFiles, SettingsPaths, has_settings, reject_parent_settings,
+};
 pub(crate) use layers::{Layer, LayerStack, Origin};
 pub(crate) use plan_draft::PlanDraft;
 pub(crate) use proof::NO_TIMEOUT;

@@ -86,7 +86,11 @@ fn key_schema(key: &SettingKey, pointer: &str) -> Value {
         .as_ref()
         .map(|text| format!(" [default: {text}]"))
         .unwrap_or_default();
-    schema["description"] = format!("{}{default_text}", key.help).into();
+    let trust = key
+        .describe_trust()
+        .map(|values| format!(" [needs trust: {values}]"))
+        .unwrap_or_default();
+    schema["description"] = format!("{}{default_text}{trust}", key.help).into();
     if let Some(default) = key.default.as_ref().filter(|_| key.default_text.is_none()) {
         schema["default"] = default.clone();
     }

@@ -27,7 +27,11 @@ pub(crate) mod worktree;
 pub(crate) use content::TreeContent;
 pub(crate) use diff::DiffBase;
 pub(crate) use inner::path_name;
+#[cfg(feature = "cli")]
+pub(crate) use project::repository;
 pub(crate) use project::{checkout_top, project};
+#[cfg(feature = "cli")]
+pub(crate) use status::is_tracked;
 pub(crate) use status::{TreeStatus, is_ignored};
 pub(crate) use working_tree::{WorkingTree, WorkingTreeError};
 

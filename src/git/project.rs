@@ -31,6 +31,44 @@ pub(crate) fn checkout_top(dir: &Path) -> Option<&Path> {
     dir.ancestors().find(|dir| project_top(dir).is_some())
 }
 
+/// A repository, and the checkout of it that a workspace is in.
+#[cfg(feature = "cli")]
+pub(crate) struct Repository {
+    /// The top of the main repository, or the workspace outside any.
+    pub(crate) project: PathBuf,
+    /// The top of the checkout.
+    pub(crate) checkout: PathBuf,
+}
+
+/// Returns the repository that contains `workspace`. A checkout that only claims to be a linked
+/// worktree of another repository, as an unpacked archive can, is a repository of its own: the
+/// other one must list it.
+#[cfg(feature = "cli")]
+pub(crate) fn repository(workspace: &Path) -> Repository {
+    let real = fs::canonicalize(workspace).unwrap_or_else(|_| workspace.to_owned());
+    let checkout = checkout_top(&real).map_or_else(|| real.clone(), Path::to_owned);
+    let project = project_top(&checkout).filter(|_| is_listed_worktree(&checkout));
+    Repository {
+        project: project.unwrap_or_else(|| checkout.clone()),
+        checkout,
+    }
+}
+
+/// Returns whether the repository that a linked worktree names has an entry for this worktree.
+#[cfg(feature = "cli")]
+fn is_listed_worktree(top: &Path) -> bool {
+    let find = || {
+        let git = top.join(".git");
+        let git_dir = top.join(read_path_file(&git)?.strip_prefix("gitdir:")?.trim());
+        let git_dir = fs::canonicalize(git_dir).ok()?;
+        let back = read_path_file(&git_dir.join("gitdir"))?;
+        let back = fs::canonicalize(git_dir.join(back.trim())).ok()?;
+        let common = git_dirs(top)?.common;
+        Some(git_dir.parent()? == common.join("worktrees") && back == fs::canonicalize(git).ok()?)
+    };
+    find().unwrap_or(false)
+}
+
 fn project_top(dir: &Path) -> Option<PathBuf> {
     let GitDirs { common, is_linked } = git_dirs(dir)?;
     // A submodule is a separate project.
@@ -116,6 +154,23 @@ mod tests {
         git(&root, &["clone", "--bare", "shop", "bare"]);
         git(&bare, &["worktree", "add", "-b", "other", "../of-bare"]);
         assert_eq!(project(&root.join("of-bare")), bare);
+        let trusted = |dir: &Path| repository(dir).project;
+        assert_eq!(trusted(&shop.join("a/b")), shop);
+        assert_eq!(trusted(&tree), shop);
+        assert_eq!(trusted(&root), root);
+        let copy = root.join("copy");
+        fs::create_dir(&copy).unwrap();
+        fs::copy(tree.join(".git"), copy.join(".git")).unwrap();
+        assert_eq!(project(&copy), shop);
+        assert_eq!(trusted(&copy), copy, "the repository does not list it");
+        let forged = copy.join("forged");
+        fs::create_dir(&forged).unwrap();
+        fs::write(copy.join(".git"), "gitdir: forged\n").unwrap();
+        fs::write(forged.join("gitdir"), "../.git\n").unwrap();
+        let common = format!("{}\n", shop.join(".git").display());
+        fs::write(forged.join("commondir"), common).unwrap();
+        assert_eq!(project(&copy), shop);
+        assert_eq!(trusted(&copy), copy, "it lists itself");
         fs::write(shop.join("a/.git"), "gitdir: ../.git/modules/a\n").unwrap();
         assert_eq!(project(&shop.join("a/b")), shop.join("a"), "a submodule");
         fs::write(shop.join("a/.git"), "nonsense").unwrap();

@@ -2,6 +2,8 @@
 
 use super::READ_MAX;
 use super::command;
+#[cfg(feature = "cli")]
+use super::project::checkout_top;
 use super::working_tree::WorkingTree;
 use std::path::Path;
 
@@ -36,6 +38,35 @@ pub(crate) fn is_ignored(dir: &Path) -> bool {
     command.args(["check-ignore", "--quiet", "."]);
     command::run(&mut command, READ_MAX, command::TIMEOUT)
         .is_ok_and(|output| output.code == Some(0))
+}
+
+/// Returns whether the repository that contains a file tracks it. Links to the file's directory are
+/// resolved first, and the repository is found without git: a directory that looks like a repository
+/// and was itself committed must not answer the question.
+#[cfg(feature = "cli")]
+pub(crate) fn is_tracked(file: &Path) -> Result<bool, String> {
+    let (Some(dir), Some(name)) = (file.parent(), file.file_name()) else {
+        return Ok(false);
+    };
+    let dir = std::fs::canonicalize(dir).map_err(|error| error.to_string())?;
+    let Some(top) = checkout_top(&dir) else {
+        return Ok(false);
+    };
+    let path = dir.strip_prefix(top).unwrap_or(&dir).join(name);
+    let mut command = command::git(top);
+    command
+        .env("GIT_DIR", top.join(".git"))
+        .env("GIT_WORK_TREE", top)
+        .env_remove("GIT_INDEX_FILE")
+        // Where the file system ignores case, so must this.
+        .args(["--icase-pathspecs", "ls-files", "-z", "--"])
+        .arg(path);
+    let output = command::run(&mut command, READ_MAX, command::TIMEOUT)
+        .map_err(command::GitError::message)?;
+    match output.code {
+        Some(0) => Ok(!output.stdout.is_empty()),
+        _ => Err(output.error_message("ls-files")),
+    }
 }
 
 impl WorkingTree {

@@ -5,8 +5,8 @@ use super::session;
 use crate::engine::format::process_count;
 use crate::engine::{Liveness, ProcessIdentity, Status};
 use crate::process::exemptions::{ExemptProcess, Exemptions};
-use crate::process::{lock_users, orphans};
 use crate::process::tree::start_time;
+use crate::process::{lock_users, orphans};
 use crate::store::{
     FileLock, LockHolder, LoopDir, LoopView, StateDir, StoreError, is_starting, lock_holder,
     view_with_inbox,

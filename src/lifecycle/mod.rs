@@ -17,6 +17,8 @@ pub(crate) mod session;
 #[cfg(feature = "cli")]
 pub(crate) mod tmux;
 #[cfg(feature = "cli")]
+pub(crate) mod trust;
+#[cfg(feature = "cli")]
 pub(crate) mod watcher;
 #[cfg(feature = "cli")]
 pub(crate) mod workspace_files;

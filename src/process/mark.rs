@@ -41,7 +41,9 @@ impl Mark {
     /// Returns the highest limit with this mark that a process with the limit `current` may set;
     /// `None` if there are too many marks inside each other.
     fn limit_below(self, current: u64) -> Option<u64> {
-        let limits = (1..=LEVEL_MAX).rev().map(|level| level << HASH_BITS | self.0);
+        let limits = (1..=LEVEL_MAX)
+            .rev()
+            .map(|level| level << HASH_BITS | self.0);
         limits.into_iter().find(|limit| *limit <= current)
     }
 

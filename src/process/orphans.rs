@@ -40,9 +40,7 @@ pub(crate) fn may_exist(state: &State) -> bool {
 /// and not if the system may have restarted since it was recorded.
 fn recorded_process(state: &State) -> Option<ProcessIdentity> {
     let is_valid = state.boot.is_some() && state.boot == os::boot::boot_id();
-    state
-        .process
-        .filter(|_| is_valid && !state.is_in_session())
+    state.process.filter(|_| is_valid && !state.is_in_session())
 }
 
 /// Kills everything that an earlier run of the loop `id` left behind: SIGTERM, then SIGKILL after

@@ -249,8 +249,11 @@ impl<'a> Runner<'a> {
         if matches!(state.phase, Phase::NotStarted) {
             return Vec::new();
         }
-        let (killed, survivors) =
-            orphans::sweep(&self.rec.header.id, state, self.reactor.scope().exemptions());
+        let (killed, survivors) = orphans::sweep(
+            &self.rec.header.id,
+            state,
+            self.reactor.scope().exemptions(),
+        );
         if killed > 0 {
             let count = format::process_count(killed);
             self.rec

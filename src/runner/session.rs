@@ -79,7 +79,11 @@ impl Runner<'_> {
         if matches!(state.phase, Phase::Checking | Phase::Committing) {
             // The last hook was killed. Kill the processes that it left behind, but not the agent,
             // which belongs to the client.
-            orphans::sweep(&self.rec.header.id, state, self.reactor.scope().exemptions());
+            orphans::sweep(
+                &self.rec.header.id,
+                state,
+                self.reactor.scope().exemptions(),
+            );
         }
         self.reactor.scope().mark_processes(&self.rec.header.id);
         self.read_inbox()?;

@@ -22,6 +22,8 @@ mod journal_line;
 pub(crate) mod lock;
 pub(crate) mod log_tail;
 mod name;
+#[cfg(feature = "cli")]
+mod notices;
 pub(crate) mod pending;
 pub(crate) mod starting;
 pub(crate) mod state_dir;

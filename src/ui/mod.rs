@@ -23,6 +23,7 @@ pub(crate) mod session_text;
 pub(crate) mod status;
 mod styled;
 pub(crate) mod summary;
+pub(crate) mod trust_text;
 pub(crate) mod tty;
 mod worktree_text;
 

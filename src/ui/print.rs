@@ -14,6 +14,7 @@ use super::{StyledText, TextStyle, adapt, one_line, styled};
 use crate::engine::ExitCode;
 use crate::engine::plain_text::{escape_json, visible};
 use crate::lifecycle::error::CommandError;
+use rustix::termios::{QueueSelector, tcflush};
 use std::fmt::Display;
 use std::io::{self, IsTerminal, Write, stderr, stdout};
 
@@ -66,6 +67,21 @@ pub(super) fn warn_styled(message: &str, color: bool) {
 /// Prints a line that is neither a warning nor a command's output to standard error.
 pub(crate) fn note(message: impl Display) {
     write_err(&format!("ralph: note: {message}"));
+}
+
+/// Prints several lines that are not a command's output to standard error.
+pub(crate) fn print_notice(text: &str) {
+    let _ = write!(stderr(), "{}", adapt(text.to_owned()));
+}
+
+/// Asks a yes-or-no question on the terminal. Anything but yes means no, and so does what was typed
+/// before the question.
+pub(crate) fn ask(question: &str) -> bool {
+    let mut answer = String::new();
+    let _ = tcflush(io::stdin(), QueueSelector::IFlush);
+    let _ = write!(stderr(), "{question}").and_then(|()| stderr().flush());
+    let read = io::stdin().read_line(&mut answer);
+    read.is_ok() && matches!(answer.trim().to_lowercase().as_str(), "y" | "yes")
 }
 
 /// Prints each warning to standard error.

@@ -72,6 +72,23 @@ pub(crate) fn activated(header: &JournalHeader, state: &State, is_default_limit:
     with_client_commands(state, &lines.join("\n"))
 }
 
+/// Returns the lines about a loop file of the original plugin that this session has taken over.
+pub(crate) fn adopted(state: &State) -> String {
+    let limit = state.turn_limit().unwrap_or_default();
+    let text = format!(
+        "🔄 ralph: this session continues the loop in .claude/ralph-loop.local.md, up to iteration {limit}; \
+         to cancel it: /cancel-ralph"
+    );
+    with_client_commands(state, &text)
+}
+
+/// Returns the warning about a loop file that was committed.
+pub(crate) fn tracked_loop_file() -> String {
+    "⚠️ ralph: .claude/ralph-loop.local.md is an active loop, but git tracks the file: it came with the repository, so \
+     ralph ignores it. If the loop is yours, run `git rm --cached .claude/ralph-loop.local.md`."
+        .into()
+}
+
 /// Returns the line about a limit in the settings that cannot act in a session without a
 /// transcript.
 pub(crate) fn unmeasured_limit(key: &str) -> String {

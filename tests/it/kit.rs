@@ -17,6 +17,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 pub(crate) struct Test {
     root: TempDir,
     mark: String,
+    trusts: bool,
 }
 
 impl Test {
@@ -34,7 +35,11 @@ impl Test {
         for dir in ["shop", "state", "home"] {
             fs::create_dir(root.path().join(dir)).unwrap();
         }
-        Self { root, mark }
+        Self {
+            root,
+            mark,
+            trusts: true,
+        }
     }
 
     /// Creates a test with a repository and one commit in its workspace.
@@ -42,6 +47,25 @@ impl Test {
         let test = Self::new().file("README", "a project\n");
         test.sh("git init -q -b main && git add -A && git commit -q -m first");
         test
+    }
+
+    /// Turns off the trust in the workspace's settings, which every other test gives its own with
+    /// `--trust`.
+    pub(crate) fn untrusting(mut self) -> Self {
+        self.trusts = false;
+        self
+    }
+
+    /// Returns the arguments of a run by a user who trusts the workspace's settings.
+    fn trusting<'a>(&self, args: &[&'a str]) -> Vec<&'a str> {
+        match args {
+            [verb @ ("run" | "spawn"), rest @ ..] if self.trusts => {
+                [&[*verb, "--trust"], rest].concat()
+            }
+            ["-h" | "--help" | "-V" | "--version", ..] => args.to_vec(),
+            [flag, ..] if self.trusts && flag.starts_with('-') => [&["--trust"], args].concat(),
+            _ => args.to_vec(),
+        }
     }
 
     /// Adds a scripted agent; select it with `--agent script:../agent.script`.
@@ -150,7 +174,7 @@ impl Test {
     /// Returns a command for the real binary.
     pub(crate) fn ralph_command(&self, args: &[&str]) -> Command {
         let mut command = self.command(env!("CARGO_BIN_EXE_ralph"));
-        command.args(args);
+        command.args(self.trusting(args));
         command
     }
 
@@ -166,7 +190,7 @@ impl Test {
             fs::copy(env!("CARGO_BIN_EXE_ralph"), &program).unwrap();
         }
         let mut command = self.command(program);
-        command.args(args).uid(65534).gid(65534);
+        command.args(self.trusting(args)).uid(65534).gid(65534);
         command
     }
 
@@ -204,7 +228,7 @@ impl Test {
 
     /// Like `start_on_terminal`, with `setting` before the command in the shell line.
     pub(crate) fn start_on_terminal_with(&self, setting: &str, args: &[&str]) -> Live {
-        let args = [&[env!("CARGO_BIN_EXE_ralph")], args].concat();
+        let args = [&[env!("CARGO_BIN_EXE_ralph")], &self.trusting(args)[..]].concat();
         let line = format!("{setting} exec '{}'", args.join("' '"));
         let mut command = self.command("script");
         command

@@ -64,6 +64,7 @@ mod starting;
 mod streams;
 mod subdirectory;
 mod terminal;
+mod trust;
 mod usage_errors;
 mod wait;
 mod worktree;

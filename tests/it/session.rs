@@ -1,5 +1,7 @@
 //! A loop inside a client's session: the input of its hooks, and their answers.
 
+mod adoption;
+
 use crate::kit::{Done, Test, until};
 use serde_json::{Value, json};
 use std::io::Write;

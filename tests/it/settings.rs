@@ -887,23 +887,23 @@ fn documented() -> String {
     let schema = &schema["$defs"]["settings"];
     let help = test.ralph(&["run", "--help"]).exits(0).out;
     let keys = test.ralph(&["config"]).exits(0).out;
-    let mut rows = vec!["| key | default | what it says |\n|---|---|---|\n".to_owned()];
+    let mut rows =
+        vec!["| key | default | needs trust | what it says |\n|---|---|---|---|\n".to_owned()];
     for line in keys
         .lines()
         .filter(|line| !line.is_empty() && !line.starts_with('#'))
     {
         let key = line.split_whitespace().next().unwrap();
         let entry = &schema["properties"][key];
-        let (args, otherwise) = match entry["description"]
-            .as_str()
-            .unwrap()
-            .split_once(" [default: ")
-        {
+        let description = entry["description"].as_str().unwrap();
+        let (description, trust) = description
+            .split_once(" [needs trust: ")
+            .map_or((description, ""), |(before, trust)| {
+                (before, trust.trim_end_matches(']'))
+            });
+        let (args, otherwise) = match description.split_once(" [default: ") {
             Some((args, otherwise)) => (args, otherwise.trim_end_matches(']').to_owned()),
-            None => (
-                entry["description"].as_str().unwrap(),
-                format!("`{}`", entry["default"]),
-            ),
+            None => (description, format!("`{}`", entry["default"])),
         };
         let aliases: Vec<String> = schema["properties"]
             .as_object()
@@ -930,7 +930,9 @@ fn documented() -> String {
             flags.iter().any(|flag| help.contains(flag)) || help.contains(&format!("--{stem} "));
         let only = if known { "" } else { " *File only.*" };
         let args = args.trim_end_matches("; repeatable");
-        rows.push(format!("| `{key}`{also} | {otherwise} | {args}.{only} |\n"));
+        rows.push(format!(
+            "| `{key}`{also} | {otherwise} | {trust} | {args}.{only} |\n"
+        ));
     }
     rows.concat()
 }

@@ -10,15 +10,16 @@ mod text;
 mod unit;
 mod workspace;
 
-use super::run::settings_paths;
+use super::run::{config_dir, settings_paths};
 use super::workspace::ChosenWorkspace;
 use crate::cli::setup::DoctorArgs;
 use crate::config::agents;
 use crate::config::agents::AgentPreset;
-use crate::config::{Config, ConfigError, LayerStack, Origin, RunRequest};
+use crate::config::{Config, ConfigError, LayerStack, Origin, RunRequest, SettingsFiles};
 use crate::engine::ExitCode;
 use crate::lifecycle::error::CommandError;
 use crate::lifecycle::preconditions::check_agent;
+use crate::lifecycle::trust::TrustRecords;
 use crate::store::StateDir;
 use crate::ui::print::{print_json, print_output, print_styled};
 use crate::ui::tty::use_color;
@@ -38,6 +39,7 @@ pub(crate) fn doctor(args: &DoctorArgs) -> Result<ExitCode, CommandError> {
         allow_keys,
         min_free,
         agent,
+        untrusted,
         error,
     } = load_settings(&workspace);
     let Ok((agents, tools)) = programs::inspect(&workspace, presets, &project_agents, allow_keys)
@@ -52,7 +54,7 @@ pub(crate) fn doctor(args: &DoctorArgs) -> Result<ExitCode, CommandError> {
         tools,
         system::inspect(),
         state,
-        workspace::inspect(&workspace, error),
+        workspace::inspect(&workspace, untrusted, error),
         agent,
     );
     report.plugins = plugins;
@@ -72,7 +74,7 @@ pub(crate) fn doctor(args: &DoctorArgs) -> Result<ExitCode, CommandError> {
 /// The values that `ralph doctor` needs from the current directory's settings.
 struct LocalSettings {
     presets: Vec<(String, AgentPreset)>,
-    /// The agents whose command comes from a settings file in this directory.
+    /// The agents that a settings file in this directory defines or changes.
     project_agents: Vec<String>,
     /// Whether to pass API keys to agents that have a login of their own.
     allow_keys: bool,
@@ -81,14 +83,23 @@ struct LocalSettings {
     /// The name of the agent that the settings select, or why it cannot be used. `None`
     /// if the settings select none.
     agent: Option<Result<String, String>>,
+    /// The settings files that the user does not trust to run what they set.
+    untrusted: Vec<String>,
     /// Why the settings cannot be loaded. The other fields then come from the defaults.
     /// `None` if the settings were loaded.
     error: Option<String>,
 }
 
 fn load_settings(workspace: &Path) -> LocalSettings {
-    let loaded = LayerStack::load(&settings_paths(workspace.to_owned(), None))
-        .and_then(|stack| read_settings(stack, workspace));
+    let files = SettingsFiles::read(&settings_paths(workspace.to_owned(), None));
+    let loaded = files.and_then(|files| {
+        let records = TrustRecords::new(config_dir().as_deref());
+        let untrusted = records.untrusted(&files, workspace);
+        Ok(LocalSettings {
+            untrusted: untrusted.into_iter().map(|file| file.name).collect(),
+            ..read_settings(files.into_stack(), workspace)?
+        })
+    });
     loaded.unwrap_or_else(|error| {
         let defaults =
             read_settings(LayerStack::defaults(), workspace).expect("the defaults are valid");
@@ -107,7 +118,7 @@ fn read_settings(stack: LayerStack, workspace: &Path) -> Result<LocalSettings, C
     // Only files inside the workspace have relative paths.
     let is_from_project = |name: &String| {
         matches!(
-            stack.origin(&["agents", name, "command"]),
+            stack.origin(&["agents", name]),
             Origin::File(path) if Path::new(path).is_relative()
         )
     };
@@ -129,6 +140,7 @@ fn read_settings(stack: LayerStack, workspace: &Path) -> Result<LocalSettings, C
         allow_keys,
         min_free,
         agent,
+        untrusted: Vec::new(),
         error: None,
     })
 }

@@ -122,7 +122,7 @@ fn report_without_running(
         installed,
         version: None,
         problem: installed.then(|| {
-            "not run to get its version: this directory's settings define its command".into()
+            "not run to get its version: this directory's settings define or change it".into()
         }),
         works: installed,
         install: preset.install,

@@ -98,6 +98,8 @@ pub(crate) struct WorkspaceReport {
     pub(crate) git_error: Option<String>,
     pub(crate) prompt_file: bool,
     pub(crate) settings: Vec<String>,
+    /// The settings files that run something and are not trusted yet.
+    pub(crate) untrusted: Vec<String>,
     /// Why the settings cannot be loaded. `None` if they can.
     #[serde(rename = "settings_trouble")]
     pub(crate) settings_error: Option<String>,

@@ -262,8 +262,17 @@ fn workspace_rows(report: &DoctorReport) -> Vec<ReportRow> {
             "none",
             "ralph init --settings",
         )
-    } else {
+    } else if workspace.untrusted.is_empty() {
         row(RowMark::Ok, "settings", workspace.settings.join(", "), "")
+    } else {
+        let untrusted = workspace.untrusted.join(" and ");
+        let note = format!("{untrusted} not trusted yet: read it, then run ralph trust");
+        row(
+            RowMark::Missing,
+            "settings",
+            workspace.settings.join(", "),
+            note,
+        )
     };
     let directory = row(RowMark::Ok, "directory", one_line(&workspace.path), "");
     let agent = report

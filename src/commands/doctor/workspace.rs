@@ -4,7 +4,11 @@ use super::report::WorkspaceReport;
 use crate::git::summary::summarize;
 use std::path::Path;
 
-pub(super) fn inspect(here: &Path, settings_error: Option<String>) -> WorkspaceReport {
+pub(super) fn inspect(
+    here: &Path,
+    untrusted: Vec<String>,
+    settings_error: Option<String>,
+) -> WorkspaceReport {
     let (repository, git_error) = match summarize(here) {
         Ok(repository) => (repository, None),
         Err(error) => (None, Some(error)),
@@ -21,6 +25,7 @@ pub(super) fn inspect(here: &Path, settings_error: Option<String>) -> WorkspaceR
         git_error,
         prompt_file: here.join("PROMPT.md").is_file(),
         settings: settings.filter(|path| here.join(path).exists()).collect(),
+        untrusted,
         settings_error,
     }
 }

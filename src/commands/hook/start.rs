@@ -12,21 +12,27 @@ use crate::config::agents::load_presets;
 use crate::config::keys::key;
 use crate::config::validate::normalize;
 use crate::config::{
-    Config, Layer, LayerStack, Origin, PlanDraft, RunRequest, SessionRequest, Settings,
+    Config, Layer, Origin, PlanDraft, RunRequest, SessionRequest, Settings, SettingsFiles,
     reject_parent_settings,
 };
 use crate::engine::session::ClientSession;
 use crate::engine::{Limit, Liveness, Plan, Status};
+use crate::git;
 use crate::lifecycle::create::{Placement, PreparedLoop, create_loop};
 use crate::lifecycle::error::CommandError;
 use crate::lifecycle::locks::LoopLocks;
 use crate::lifecycle::preconditions::check_commands;
 use crate::lifecycle::session::{is_active, loop_name};
+use crate::lifecycle::trust::TrustRecords;
+use crate::os::regular_file;
 use crate::runner::session::{HookEvent, SessionResult};
 use crate::store::{JournalHeader, LoopDir, cache};
 use crate::ui::print::warn;
-use crate::ui::session_text;
+use crate::ui::{session_text, trust_text};
 use serde_json::{Map, Value, json};
+
+/// Maximum size of the front matter of a loop file, in bytes.
+const FRONT_MATTER_MAX: u64 = 64 << 10;
 
 /// Handles `/ralph-loop`: starts a loop, or rejects the prompt with help or an error.
 pub(super) fn start_loop(call: &HookCall, arguments: &str) -> Result<HookResponse, CommandError> {
@@ -55,10 +61,12 @@ pub(super) fn start_loop(call: &HookCall, arguments: &str) -> Result<HookRespons
             });
         }
     };
+    let skipped = created.skipped.clone();
     created.apply(call, vec![], |header, result| {
         let state = &result.state;
         if state.awaiting_turn() {
             let mut message = session_text::activated(header, state, is_default_limit);
+            message.extend(skipped.iter().flat_map(|note| ["\n", note]));
             for key in unmeasured_limits(call) {
                 message.push_str(&session_text::unmeasured_limit(key));
             }
@@ -79,42 +87,89 @@ pub(super) fn start_loop(call: &HookCall, arguments: &str) -> Result<HookRespons
 }
 
 /// Handles a stop in a session without a loop. If the original plugin left an active loop file,
-/// that file's loop becomes the loop of this session.
+/// that file's loop becomes the loop of this session. A file that git tracks came with the
+/// repository: it would make this session work on a stranger's prompt.
 pub(super) fn adopt_loop_file(call: &HookCall) -> Result<HookResponse, CommandError> {
-    let file = match loop_file::load(&call.project) {
-        LoadedLoopFile::Missing => return Ok(HookResponse::allow()),
-        // The file belongs to another session.
-        LoadedLoopFile::Invalid(_) if !may_be_of_session(call) => {
-            return Ok(HookResponse::allow());
-        }
+    let loaded = loop_file::load(&call.project);
+    let is_candidate = match &loaded {
+        LoadedLoopFile::Missing => false,
+        LoadedLoopFile::Invalid(_) => may_be_of_session(call),
+        LoadedLoopFile::Valid(file) => file.active && is_for_session(call, file.session.as_deref()),
+    };
+    if !is_candidate {
+        return Ok(HookResponse::allow());
+    }
+    if let Some(response) = reject_tracked_file(call) {
+        return Ok(response);
+    }
+    let file = match loaded {
+        LoadedLoopFile::Valid(file) => file,
         LoadedLoopFile::Invalid(reason) => {
             return Ok(HookResponse::allow_with_message(format!(
                 "⚠️ ralph: {}",
                 move_loop_file_aside(&call.project, &reason)
             )));
         }
-        LoadedLoopFile::Valid(file) => file,
+        LoadedLoopFile::Missing => return Ok(HookResponse::allow()),
     };
-    if !file.active || !is_for_session(call, file.session.as_deref()) {
-        return Ok(HookResponse::allow());
-    }
     let args = LoopArgs {
         prompt: file.prompt,
-        max_iterations: Some(file.max_iterations),
+        max_iterations: Some(adopted_limit(file.max_iterations)),
         promise: file.promise,
         checks: vec![],
     };
     let iterations_before = file.iteration.saturating_sub(1);
     let turn_ended = call.turn_ended(call.client.block_cap(), transcript_bytes(call));
-    create(call, &args, iterations_before)?.apply(call, vec![turn_ended], |header, result| {
-        call.response(header, result)
+    let created = create(call, &args, iterations_before)?;
+    let skipped = created.skipped.clone();
+    created.apply(call, vec![turn_ended], |header, result| {
+        let response = call.response(header, result);
+        if !result.state.awaiting_turn() {
+            return response;
+        }
+        let adopted = session_text::adopted(&result.state);
+        let notes = [Some(adopted), skipped].into_iter().flatten();
+        response.with_notes(&notes.collect::<Vec<_>>().join("\n"))
     })
+}
+
+/// Returns the response for a loop file that git tracks, or for which that is unknown; `None` if the
+/// file can be adopted. The user gets one message per session.
+fn reject_tracked_file(call: &HookCall) -> Option<HookResponse> {
+    let path = LoopFile::path(&call.project);
+    let message = match git::is_tracked(&path) {
+        Ok(false) => return None,
+        Ok(true) => session_text::tracked_loop_file(),
+        Err(why) => format!(
+            "⚠️ ralph: {} is ignored, because git cannot say whether it tracks the file: {why}",
+            path.display()
+        ),
+    };
+    let key = format!("loop file {} {}", call.input.session_id, path.display());
+    Some(if call.state_dir.is_first_notice(&key) {
+        HookResponse::allow_with_message(message)
+    } else {
+        HookResponse::allow()
+    })
+}
+
+/// Returns the limit of a loop whose file says `max`: at most the default, because the user of this
+/// session did not choose it.
+fn adopted_limit(max: u32) -> u32 {
+    let default = key("max-iterations").default.as_ref();
+    let default = default.and_then(Value::as_u64).unwrap_or_default() as u32;
+    match max {
+        0 => default,
+        max => max.min(default),
+    }
 }
 
 /// Returns whether an invalid loop file may belong to this session, because it names no other
 /// session.
 fn may_be_of_session(call: &HookCall) -> bool {
-    let text = std::fs::read_to_string(LoopFile::path(&call.project)).unwrap_or_default();
+    let path = LoopFile::path(&call.project);
+    let (bytes, _) = regular_file::read(&path, FRONT_MATTER_MAX, true).unwrap_or_default();
+    let text = String::from_utf8_lossy(&bytes);
     let session = text
         .lines()
         .find_map(|line| line.strip_prefix("session_id:"));
@@ -134,6 +189,8 @@ struct CreatedLoop {
     dir: LoopDir,
     locks: LoopLocks,
     plan: Plan,
+    /// The note about settings that do not apply because they are not trusted; `None` if all do.
+    skipped: Option<String>,
 }
 
 impl CreatedLoop {
@@ -161,7 +218,7 @@ fn create(
     args: &LoopArgs,
     iterations_before: u32,
 ) -> Result<CreatedLoop, CommandError> {
-    let draft = draft_plan(call, args, iterations_before)?;
+    let (draft, skipped) = draft_plan(call, args, iterations_before)?;
     check_commands(draft.plan())?;
     check_no_other_session(call)?;
     if let Some((dir, view)) = call.find_loop() {
@@ -180,17 +237,22 @@ fn create(
         Placement::default(),
         &mut |warning| warn(warning),
     )?;
-    Ok(CreatedLoop { dir, locks, plan })
+    Ok(CreatedLoop {
+        dir,
+        locks,
+        plan,
+        skipped,
+    })
 }
 
 /// Returns the keys of the limits in the project's settings that cannot act in this session, because
 /// it has no transcript.
 fn unmeasured_limits(call: &HookCall) -> Vec<&'static str> {
-    let stack = LayerStack::load(&settings_paths(call.project.clone(), None));
-    let Some(stack) = stack.ok().filter(|_| call.input.transcript_path.is_none()) else {
+    let files = SettingsFiles::read(&settings_paths(call.project.clone(), None));
+    let Some(files) = files.ok().filter(|_| call.input.transcript_path.is_none()) else {
         return Vec::new();
     };
-    let limits = Settings::from_layers(&stack).limits;
+    let limits = Settings::from_layers(&files.into_stack()).limits;
     let rows = [Limit::Cost, Limit::Tokens].map(Limit::row);
     let set = rows.into_iter().filter(|row| row.max(&limits).is_some());
     set.filter_map(|row| row.key).collect()
@@ -230,14 +292,20 @@ fn check_no_other_session(call: &HookCall) -> Result<(), CommandError> {
     Ok(())
 }
 
-/// Drafts the plan from the arguments and the project's settings.
+/// Drafts the plan from the arguments and the project's settings. A hook cannot ask: it leaves out
+/// what the user does not trust, and returns a note about it.
 fn draft_plan(
     call: &HookCall,
     args: &LoopArgs,
     iterations_before: u32,
-) -> Result<PlanDraft, CommandError> {
+) -> Result<(PlanDraft, Option<String>), CommandError> {
     reject_parent_settings(&call.project)?;
-    let mut stack = LayerStack::load(&settings_paths(call.project.clone(), None))?;
+    let paths = settings_paths(call.project.clone(), None);
+    let mut files = SettingsFiles::read(&paths)?;
+    let records = TrustRecords::new(paths.user_dir.as_deref());
+    let untrusted = records.remove_untrusted(&mut files, &call.project);
+    let skipped = (!untrusted.is_empty()).then(|| trust_text::skipped(&untrusted));
+    let mut stack = files.into_stack();
     let presets = load_presets(&stack, &Settings::from_layers(&stack).agents)?;
     let mut values = Map::new();
     let mut set = |name: &str, value: Value| -> Result<(), CommandError> {
@@ -291,8 +359,8 @@ fn draft_plan(
             reports_usage: call.input.transcript_path.is_some(),
         }),
         workspace: call.project.clone(),
-        config_dir: settings_paths(call.project.clone(), None).user_dir,
+        config_dir: paths.user_dir,
         ..RunRequest::default()
     };
-    Ok(Config::new(stack)?.draft_plan(&request)?)
+    Ok((Config::new(stack)?.draft_plan(&request)?, skipped))
 }

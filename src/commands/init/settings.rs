@@ -6,10 +6,13 @@
 use super::created_message;
 use super::detect::{DetectedChecks, detect};
 use crate::commands::atomic_file::write_atomically;
+use crate::commands::run::{config_dir, settings_paths};
+use crate::config::SettingsFiles;
 use crate::config::agents::presets;
 use crate::lifecycle::error::CommandError;
+use crate::lifecycle::trust::{TrustRecords, is_inside_loop};
 use crate::os::program;
-use crate::ui::print::print_message;
+use crate::ui::print::{print_message, warn};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::Path;
@@ -24,8 +27,32 @@ pub(crate) fn write(here: &Path, force: bool) -> Result<(), CommandError> {
     create_ralph_dir(here)?;
     let replaced = write_atomically(&here.join(NAME), NAME, &text, force)?;
     print_message(&created_message(NAME, replaced));
+    trust_own_file(here, &text);
     print_message(&describe_checks(&found, here.join("PROMPT.md").is_file()));
     Ok(())
+}
+
+/// Trusts the file that was just written: the user asked for it. An agent's request does not count,
+/// and neither does a file that has been replaced in the meantime.
+fn trust_own_file(here: &Path, text: &str) {
+    let config_dir = config_dir();
+    let (records, paths) = (
+        TrustRecords::new(config_dir.as_deref()),
+        settings_paths(here.to_owned(), None),
+    );
+    let Ok(files) = SettingsFiles::read(&paths) else {
+        return;
+    };
+    let written = records.untrusted(&files, here);
+    for file in written.iter().filter(|file| file.has_text(text)) {
+        if is_inside_loop() {
+            warn(format!(
+                "{NAME} is not trusted, because an agent wrote it: ask a person to run `ralph trust`"
+            ));
+        } else if let Err(error) = records.add(file) {
+            warn(format!("cannot remember that you trust {NAME}: {error}"));
+        }
+    }
 }
 
 /// Returns an error if a settings file in another format exists, because neither file would take

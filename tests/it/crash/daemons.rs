@@ -34,9 +34,7 @@ fn no_daemon_outlives_a_double_kill() {
     for round in 0..ROUNDS {
         let test = Test::new();
         let seconds = format!("600.{}{round:02}", std::process::id());
-        let live = test.start(&[
-            "run", "t", "--name", "a", "--", "sh", "-c", AGENT, &seconds,
-        ]);
+        let live = test.start(&["run", "t", "--name", "a", "--", "sh", "-c", AGENT, &seconds]);
         let moment = Instant::now() + WINDOW.mul_f64(random.f64());
         let journal = test.loop_dir("a").join("journal.jsonl");
         until("the loop", || journal.exists());

@@ -1,0 +1,178 @@
+//! Formats text about the trust in a project's settings: what they would run, and the question
+//! whether they may.
+
+use super::display_width;
+use crate::lifecycle::trust::{GuardedFile, TrustRecord};
+use std::fmt::Write as _;
+use std::path::Path;
+
+/// Describes what a file would run, and how it has changed if the user trusted it before. Nothing
+/// is left out or hidden: control characters and invisible ones are shown as escapes.
+pub(crate) fn describe(file: &GuardedFile, workspace: &Path, diff: Option<&str>) -> String {
+    let (name, dir) = (&file.name, visible(&workspace.display().to_string()));
+    let mut text = match diff {
+        None => format!("{name} in {dir} is not trusted yet. It sets:\n"),
+        Some(_) => format!("{name} in {dir} has changed since you trusted it. It now sets:\n"),
+    };
+    let keys: Vec<String> = file
+        .values
+        .iter()
+        .map(|value| visible(&value.key))
+        .collect();
+    let width = keys.iter().map(|key| display_width(key)).max().unwrap_or(0);
+    for (key, value) in keys.iter().zip(&file.values) {
+        let mut key = key.as_str();
+        for line in value.text.split('\n') {
+            let pad = " ".repeat(width.saturating_sub(display_width(key)));
+            let _ = writeln!(text, "  {key}{pad}  {}", visible(line));
+            key = "";
+        }
+    }
+    if let Some(diff) = diff {
+        text.push_str("The difference:\n");
+        for line in diff.lines() {
+            let _ = writeln!(text, "  {}", visible(line));
+        }
+    }
+    text
+}
+
+/// Returns the question whether to trust the files that were described.
+pub(crate) fn question(files: usize) -> String {
+    let these = if files == 1 {
+        "this file"
+    } else {
+        "these files"
+    };
+    format!("Trust {these} to run all of that as you? [y/N] ")
+}
+
+/// Returns the note of a command that executes nothing.
+pub(crate) fn not_yet(files: &[GuardedFile]) -> String {
+    format!(
+        "{} not trusted yet, so a run would ask or refuse: read it, then run `ralph trust`",
+        subject(files, "is", "are")
+    )
+}
+
+/// Returns the line of a run that trusts files because it is a CI job.
+pub(crate) fn trusted_in_ci(files: &[GuardedFile]) -> String {
+    format!(
+        "CI is set, so this run trusts {}, which {} {}",
+        names(files),
+        if files.len() == 1 { "sets" } else { "set" },
+        keys(files)
+    )
+}
+
+/// Returns the message of a run that cannot ask.
+pub(crate) fn refused(files: &[GuardedFile], has_changed: bool) -> String {
+    let why = if has_changed {
+        format!(
+            "{} changed since you trusted the settings",
+            subject(files, "has", "have")
+        )
+    } else {
+        format!("{} not trusted", subject(files, "is", "are"))
+    };
+    format!("{why}: it sets {}", keys(files))
+}
+
+/// Returns the message of a run after the user said no.
+pub(crate) fn declined(files: &[GuardedFile]) -> String {
+    format!(
+        "{} not trusted, so nothing was started",
+        subject(files, "is", "are")
+    )
+}
+
+/// Returns the note of a session whose loop runs without what the files would run.
+pub(crate) fn skipped(files: &[GuardedFile]) -> String {
+    format!(
+        "Note: {} not trusted, so {} {} not apply. To trust it, read it and run `ralph trust` in a terminal.",
+        subject(files, "is", "are"),
+        keys(files),
+        if files.iter().map(|file| file.keys().len()).sum::<usize>() == 1 {
+            "does"
+        } else {
+            "do"
+        }
+    )
+}
+
+/// Lists trusted files, one per line.
+pub(crate) fn list(records: &[TrustRecord]) -> String {
+    let lines = records.iter().map(|record| {
+        let path = record.project.join(&record.file);
+        let day = record.since.split('T').next().unwrap_or_default();
+        format!("{}  since {day}\n", visible(&path.display().to_string()))
+    });
+    let text: String = lines.collect();
+    if text.is_empty() {
+        "no settings are trusted yet\n".into()
+    } else {
+        text
+    }
+}
+
+fn names(files: &[GuardedFile]) -> String {
+    let names: Vec<&str> = files.iter().map(|file| file.name.as_str()).collect();
+    names.join(" and ")
+}
+
+fn subject(files: &[GuardedFile], one: &str, several: &str) -> String {
+    format!(
+        "{} {}",
+        names(files),
+        if files.len() == 1 { one } else { several }
+    )
+}
+
+/// Lists the keys that need trust: `checks, notify`.
+fn keys(files: &[GuardedFile]) -> String {
+    let mut keys: Vec<String> = files
+        .iter()
+        .flat_map(|file| file.keys())
+        .map(visible)
+        .collect();
+    keys.sort();
+    keys.dedup();
+    keys.join(", ")
+}
+
+/// Shows control characters and invisible ones as escapes, so that no part of a command can be
+/// hidden on a terminal.
+fn visible(text: &str) -> String {
+    let mut shown = String::with_capacity(text.len());
+    for c in text.chars() {
+        let is_hidden = c.is_control() || c.escape_debug().nth(1) == Some('u');
+        if is_hidden {
+            shown.extend(c.escape_debug());
+        } else {
+            shown.push(c);
+        }
+    }
+    shown
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_can_be_hidden_in_a_command() {
+        for (raw, shown) in [
+            ("cargo test", "cargo test"),
+            ("naïve 'a b' \\n \"x\"", "naïve 'a b' \\n \"x\""),
+            ("rm x\r", "rm x\\r"),
+            ("\x1b[8mrm x\x1b[0m", "\\u{1b}[8mrm x\\u{1b}[0m"),
+            (
+                "a\u{202e}b\u{200b}c\u{9b}1m",
+                "a\\u{202e}b\\u{200b}c\\u{9b}1m",
+            ),
+            ("a\tb", "a\\tb"),
+        ] {
+            assert_eq!(visible(raw), shown);
+        }
+    }
+}
