@@ -984,7 +984,7 @@ fn flags_outweigh_the_settings_of_one_check() {
     let done = test.ralph(&[&["run", "x", "-m", "1"], &flags[..], &["--", "true"]].concat());
     done.exits(1)
         .says("red (timeout after 2")
-        .says("; --check-timeout sets the limit) (prepend)");
+        .says("; --check-timeout sets the limit); its output comes first in the next prompt");
 }
 
 #[test]

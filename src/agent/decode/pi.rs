@@ -82,7 +82,10 @@ impl PiDecoder {
 
     fn fail(&mut self, emit: &mut ActSink<'_>) {
         let Some(why) = self.error.take() else { return };
-        let status = why.split(' ').next().and_then(|status| status.parse().ok());
+        let status = why
+            .split([' ', ':'])
+            .next()
+            .and_then(|status| status.parse().ok());
         let reason = status.and_then(kind_for_status).map(Into::into);
         emit(Act::Failed {
             why: why.into(),
@@ -103,7 +106,13 @@ impl EventDecoder for PiDecoder {
             | "compaction_end"
             | "auto_compaction_start"
             | "auto_compaction_end"
-            | "queue_update" => {}
+            | "queue_update"
+            | "agent_settled"
+            | "entry_appended"
+            | "session_info_changed"
+            | "thinking_level_changed" => {}
+            // The run continues with a retry of its own.
+            "agent_end" if event["willRetry"] == true => {}
             "message_start" => self.message.clear(emit),
             "message_update" => self.update(&event["assistantMessageEvent"], emit),
             "message_end" => self.message_end(&event["message"], emit),
