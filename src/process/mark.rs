@@ -49,7 +49,7 @@ impl Mark {
 
     /// Returns this process's mark; `None` if it has none.
     pub(crate) fn current() -> Option<Self> {
-        Self::from_limit(current_limit()?)
+        Self::from_limit(current_limit())
     }
 
     /// Returns the mark of the process `pid`; `None` if it has none.
@@ -67,7 +67,7 @@ impl Mark {
         if Self::current() == Some(self) {
             return;
         }
-        if let Some(limit) = current_limit().and_then(|current| self.limit_below(current)) {
+        if let Some(limit) = self.limit_below(current_limit()) {
             set_limit(limit);
         }
     }
@@ -82,9 +82,9 @@ impl Mark {
 }
 
 #[cfg(target_os = "linux")]
-fn current_limit() -> Option<u64> {
+fn current_limit() -> u64 {
     let limit = rustix::process::getrlimit(rustix::process::Resource::Locks);
-    Some(limit.maximum.unwrap_or(u64::MAX))
+    limit.maximum.unwrap_or(u64::MAX)
 }
 
 #[cfg(target_os = "linux")]
@@ -97,8 +97,8 @@ fn set_limit(limit: u64) {
 }
 
 #[cfg(not(target_os = "linux"))]
-fn current_limit() -> Option<u64> {
-    None
+fn current_limit() -> u64 {
+    u64::MAX
 }
 
 #[cfg(not(target_os = "linux"))]
