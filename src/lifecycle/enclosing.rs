@@ -15,6 +15,7 @@ use crate::process::mark::Mark;
 use crate::process::tree;
 use crate::store::{LoopDir, StateDir, cache, is_valid_name};
 use std::ffi::OsStr;
+use std::fs;
 use std::path::PathBuf;
 
 /// The loop to which this process belongs.
@@ -35,7 +36,7 @@ impl EnclosingLoop {
 
     fn by_ancestors(state_dir: &StateDir, ancestors: &[ProcessIdentity]) -> Option<Self> {
         // `ralph spawn` may have started a tmux server, in which a person works.
-        let is_detached = Mark::current() == Some(Mark::DETACHED);
+        let is_detached = Mark::inherited() == Some(Mark::DETACHED);
         let sessions = active_sessions(state_dir);
         for (at, ancestor) in ancestors.iter().enumerate() {
             if let Some((dir, client, _)) = sessions.iter().find(|(.., it)| it == ancestor) {
@@ -56,7 +57,7 @@ impl EnclosingLoop {
 
     /// Finds the loop by this process's mark.
     fn by_mark(state_dir: &StateDir) -> Option<Self> {
-        let mark = Mark::current().filter(|mark| *mark != Mark::DETACHED)?;
+        let mark = Mark::inherited().filter(|mark| *mark != Mark::DETACHED)?;
         let names = state_dir.loop_names().ok()?.into_iter();
         let mut dirs = names.map(|name| state_dir.loop_dir(&name));
         let dir = dirs.find(|dir| {
@@ -153,15 +154,15 @@ fn variable(name: &str) -> Option<String> {
 
 /// Returns the loops that run in clients' sessions, with the client's name and process.
 fn active_sessions(state_dir: &StateDir) -> Vec<(LoopDir, String, ProcessIdentity)> {
-    let names = state_dir.loop_names().unwrap_or_default().into_iter();
-    let is_session = |name: &String| {
-        let mut prefixes = clients()
-            .iter()
-            .map(|client| session::loop_name(&client.name, ""));
-        prefixes.any(|prefix| name.starts_with(&prefix))
-    };
+    let prefixes = clients()
+        .iter()
+        .map(|client| session::loop_name(&client.name, ""));
+    let prefixes: Vec<String> = prefixes.collect();
+    let entries = fs::read_dir(state_dir.root().join("loops"));
+    let entries = entries.into_iter().flatten().flatten();
+    let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
     names
-        .filter(is_session)
+        .filter(|name| prefixes.iter().any(|prefix| name.starts_with(prefix)))
         .filter_map(|name| {
             let dir = state_dir.loop_dir(&name);
             let state = cache::read(&dir).ok()?.state;
