@@ -4,6 +4,7 @@ use super::logs;
 use super::open_loop::open;
 use crate::cli::LogsArgs;
 use crate::engine::{ExitCode, Status};
+use crate::lifecycle::enclosing::check_operator;
 use crate::lifecycle::error::CommandError;
 use crate::lifecycle::tmux::Tmux;
 use crate::store::lock_holder;
@@ -66,6 +67,7 @@ pub(crate) fn attach(name: &str) -> Result<ExitCode, CommandError> {
             format!("run `ralph logs {name} -f` to follow the output without a terminal"),
         ));
     }
+    check_operator(&handle.state_dir, &handle.dir)?;
     let tmux = Tmux {
         socket: socket.clone(),
     };

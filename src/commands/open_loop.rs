@@ -17,7 +17,7 @@ pub(super) fn open_in(state_dir: StateDir, name: &str) -> Result<LoopHandle, Com
     LoopHandle::open_in(state_dir, name).map(print_warnings)
 }
 
-/// Opens a loop for a command that an agent may not use on its own loop.
+/// Opens a loop for a command that an agent may use only on loops that it has started.
 pub(super) fn open_as_operator(name: &str) -> Result<LoopHandle, CommandError> {
     LoopHandle::open_as_operator(name).map(print_warnings)
 }

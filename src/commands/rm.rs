@@ -8,6 +8,7 @@ use crate::engine::plan::Worktree;
 use crate::engine::{ExitCode, Liveness, State, Status};
 use crate::git::worktree;
 use crate::git::worktree::UnsavedWork;
+use crate::lifecycle::enclosing::{EnclosingLoop, check_operator};
 use crate::lifecycle::error::CommandError;
 use crate::lifecycle::locks::lock_for_removal;
 use crate::lifecycle::workspace_files::WorkspaceFiles;
@@ -45,6 +46,9 @@ pub(crate) fn rm(args: &RmArgs) -> Result<ExitCode, CommandError> {
 fn rm_ended(args: &RmArgs) -> Result<ExitCode, CommandError> {
     let state_dir = StateDir::locate()?;
     if !args.dry_run {
+        if let Some(inside) = EnclosingLoop::find(&state_dir) {
+            return Err(inside.refuse("ralph rm --ended"));
+        }
         remove_incomplete_loops(&state_dir);
     }
     let (mut count, mut freed) = (0, 0);
@@ -113,6 +117,7 @@ impl RemovableLoop {
         let state_dir = StateDir::locate()?;
         let dir = state_dir.find_loop(name)?;
         if cache::read(&dir).is_err_and(|error| error.is_damaged()) {
+            check_operator(&state_dir, &dir)?;
             return Self::check(&state_dir, dir, args);
         }
         if args.force && !args.worktree {

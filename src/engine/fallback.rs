@@ -190,6 +190,23 @@ impl State {
         }
     }
 
+    /// Ends every rest earlier by the time that the wall clock was set back, which would otherwise
+    /// lengthen them.
+    pub(super) fn shorten_rests(&mut self, set_back_ms: i64) {
+        if set_back_ms <= 0 {
+            return;
+        }
+        let ends = self.availability.iter_mut();
+        let ends = ends.filter_map(|agent| agent.until_wall_ms.as_mut());
+        let own = match &mut self.phase {
+            Phase::Resting { wall_ms, .. } => wall_ms.as_mut(),
+            _ => None,
+        };
+        for until_ms in ends.chain(own) {
+            *until_ms = until_ms.saturating_sub(set_back_ms);
+        }
+    }
+
     /// Ends every rest, because a person asked not to wait.
     pub(super) fn skip_rest(&mut self) {
         self.rest_until_ms = 0;

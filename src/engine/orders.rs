@@ -92,12 +92,14 @@ impl State {
                 hard: *hard,
             }],
             Phase::Resting {
+                until_ms,
                 wall_ms: Some(wall_ms),
-                ..
             } => {
                 let mut orders = Vec::from_iter(self.rest_notification());
                 orders.push(Effect::WakeAtWall(*wall_ms));
-                orders.extend(self.out_of_patience_at().map(Effect::WakeAt));
+                // The loop's clock ends the rest if the wall clock is set back meanwhile.
+                let out_of_patience = self.out_of_patience_at().unwrap_or(u64::MAX);
+                orders.push(Effect::WakeAt(out_of_patience.min(*until_ms)));
                 orders
             }
             Phase::Resting { until_ms, .. } => {

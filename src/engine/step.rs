@@ -121,6 +121,8 @@ impl State {
             self.waited_ms = self.waited_ms.saturating_add(now.delta_ms);
         }
         self.clock_ms = self.clock_ms.saturating_add(now.delta_ms);
+        let expected_ms = self.wall_ms.saturating_add_unsigned(now.delta_ms);
+        self.shorten_rests(expected_ms.saturating_sub(now.wall_ms));
         self.wall_ms = now.wall_ms;
         let is_idle = matches!(
             self.phase,

@@ -1,6 +1,7 @@
 //! Creates a loop: claims its name, acquires its locks, creates its worktree and writes the
 //! journal's first line.
 
+use super::enclosing::parent_loop;
 use super::error::CommandError;
 use super::handle::LoopHandle;
 use super::locks::{LoopLocks, discard_new_dir, mark_as_starting, try_lock_for_removal};
@@ -11,9 +12,7 @@ use crate::engine::plan::Worktree;
 use crate::engine::{Liveness, Plan, Status};
 use crate::os::BlockedSignals;
 use crate::store::derived_files::PROGRESS_FILE;
-use crate::store::{
-    Journal, JournalHeader, LoopDir, StartMark, StateDir, cache, is_valid_name, last_lock_holder,
-};
+use crate::store::{Journal, JournalHeader, LoopDir, StartMark, StateDir, cache, last_lock_holder};
 use std::io::Read;
 use std::path::Path;
 
@@ -100,9 +99,7 @@ pub(crate) fn create_loop(
     let task_dir = TaskDir::new(&draft.plan().workspace, &name);
     let _ = std::fs::remove_file(task_dir.path().join(PROGRESS_FILE));
     let created_ms = jiff::Timestamp::now().as_millisecond();
-    let parent = std::env::var("RALPH_LOOP")
-        .ok()
-        .filter(|parent| is_valid_name(parent));
+    let parent = parent_loop(state_dir).filter(|parent| *parent != name);
     if is_interrupted() {
         return Err(CommandError::broken("interrupted before the loop started"));
     }

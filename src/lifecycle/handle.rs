@@ -1,5 +1,6 @@
 //! Opens a loop by name, and kills the processes it left behind if it crashed.
 
+use super::enclosing::{EnclosingLoop, check_operator};
 use super::error::CommandError;
 use super::session;
 use crate::engine::format::process_count;
@@ -49,16 +50,11 @@ impl LoopHandle {
         Ok(handle)
     }
 
-    /// Opens a loop like [`LoopHandle::open`], but fails if this process belongs to the loop's own
-    /// agent.
+    /// Opens a loop like [`LoopHandle::open`], but fails if this process belongs to an agent, unless
+    /// the agent has started the loop.
     pub(crate) fn open_as_operator(name: &str) -> Result<Self, CommandError> {
         let handle = Self::open(name)?;
-        if handle.is_own_loop() {
-            return Err(CommandError::usage(
-                format!("an agent cannot control its own loop ({name:?})"),
-                "use `ralph done` to claim that the task is done, or `ralph blocked WHY` to ask for help",
-            ));
-        }
+        check_operator(&handle.state_dir, &handle.dir)?;
         Ok(handle)
     }
 
@@ -86,12 +82,8 @@ impl LoopHandle {
 
     /// Returns whether this process was started by the loop's own agent.
     fn is_own_loop(&self) -> bool {
-        let set = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
-        // `--notify` commands also have RALPH_LOOP set, but no RALPH_ITERATION.
-        let by_name = set("RALPH_ITERATION")
-            .and(set("RALPH_LOOP"))
-            .is_some_and(|name| name == self.view.header.name);
-        by_name || orphans::is_inside(&self.view.header.id)
+        orphans::is_inside(&self.view.header.id)
+            || EnclosingLoop::find(&self.state_dir).is_some_and(|inside| inside.is(&self.dir))
     }
 
     /// Returns whether a client session, rather than a runner, is working on the loop.

@@ -1,5 +1,6 @@
 //! Acquires the two locks that a loop needs in order to run: its own and its workspace's.
 
+use super::enclosing::parent_loop;
 use super::error::CommandError;
 use crate::engine::{Plan, ProcessIdentity};
 use crate::process::tree::start_time;
@@ -165,11 +166,7 @@ pub(crate) fn discard_new_dir(dir: &LoopDir) {
 /// Such a loop may share the workspace.
 fn is_descendant(state_dir: &StateDir, dir: &LoopDir, ancestor: &str) -> bool {
     let known = state_dir.parent(dir.name());
-    let parent = known.or_else(|| {
-        std::env::var("RALPH_LOOP")
-            .ok()
-            .filter(|_| !dir.journal().exists())
-    });
+    let parent = known.or_else(|| parent_loop(state_dir).filter(|_| !dir.journal().exists()));
     state_dir.is_ancestor(ancestor, parent)
 }
 

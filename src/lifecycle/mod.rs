@@ -4,6 +4,7 @@
 //! caller.
 
 pub(crate) mod create;
+pub(crate) mod enclosing;
 pub(crate) mod error;
 pub(crate) mod handle;
 #[cfg(feature = "cli")]

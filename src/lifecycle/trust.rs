@@ -5,13 +5,14 @@
 //! is a hash of the three: processes that add records at the same time do not conflict, and
 //! switching between branches does not lose one.
 
+use super::enclosing::EnclosingLoop;
 use crate::config::trust::GuardedValue;
 use crate::config::{SettingsFile, SettingsFiles};
 use crate::git;
 use crate::os::regular_file;
 use crate::process::orphans;
 use crate::store::dir::{create_dir, create_file};
-use crate::store::rfc3339;
+use crate::store::{StateDir, rfc3339};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use similar::TextDiff;
@@ -233,9 +234,8 @@ impl TrustRecords {
 /// Returns whether this process belongs to a loop: its agent, or a command that the loop runs.
 /// Trust is a person's decision, so such a process can neither give it nor do without it.
 pub(crate) fn is_inside_loop() -> bool {
-    ["RALPH_ITERATION", orphans::MARKER_VAR]
-        .iter()
-        .any(|name| std::env::var_os(name).is_some_and(|value| !value.is_empty()))
+    let has_marker = std::env::var_os(orphans::MARKER_VAR).is_some_and(|value| !value.is_empty());
+    has_marker || StateDir::locate().is_ok_and(|dir| EnclosingLoop::find(&dir).is_some())
 }
 
 /// Loads a record; `None` if it is missing or damaged.

@@ -6,6 +6,7 @@
 //! decreases with every mark set inside another, and the hash of a loop's ID.
 
 use std::fs;
+use std::sync::OnceLock;
 
 /// The number of bits for the hash of a loop's ID.
 const HASH_BITS: u32 = 48;
@@ -47,9 +48,10 @@ impl Mark {
         limits.into_iter().find(|limit| *limit <= current)
     }
 
-    /// Returns this process's mark; `None` if it has none.
-    pub(crate) fn current() -> Option<Self> {
-        Self::from_limit(current_limit()?)
+    /// Returns the mark with which this process was started; `None` if it had none.
+    pub(crate) fn inherited() -> Option<Self> {
+        static INHERITED: OnceLock<Option<Mark>> = OnceLock::new();
+        *INHERITED.get_or_init(|| Self::from_limit(current_limit()))
     }
 
     /// Returns the mark of the process `pid`; `None` if it has none.
@@ -64,10 +66,8 @@ impl Mark {
     /// Marks this process and everything it will start. Does nothing if the system refuses: the
     /// environment marks most processes too.
     pub(crate) fn set(self) {
-        if Self::current() == Some(self) {
-            return;
-        }
-        if let Some(limit) = current_limit().and_then(|current| self.limit_below(current)) {
+        Self::inherited();
+        if let Some(limit) = self.limit_below(current_limit()) {
             set_limit(limit);
         }
     }
@@ -75,16 +75,16 @@ impl Mark {
     /// Takes this process, and everything it will start, out of the loop that it inherited its mark
     /// from.
     pub(crate) fn detach() {
-        if Self::current().is_some() {
+        if Self::inherited().is_some() {
             Self::DETACHED.set();
         }
     }
 }
 
 #[cfg(target_os = "linux")]
-fn current_limit() -> Option<u64> {
+fn current_limit() -> u64 {
     let limit = rustix::process::getrlimit(rustix::process::Resource::Locks);
-    Some(limit.maximum.unwrap_or(u64::MAX))
+    limit.maximum.unwrap_or(u64::MAX)
 }
 
 #[cfg(target_os = "linux")]
@@ -97,8 +97,8 @@ fn set_limit(limit: u64) {
 }
 
 #[cfg(not(target_os = "linux"))]
-fn current_limit() -> Option<u64> {
-    None
+fn current_limit() -> u64 {
+    u64::MAX
 }
 
 #[cfg(not(target_os = "linux"))]

@@ -165,8 +165,13 @@ fn has_marker(pid: u32, id: &str) -> bool {
     })
 }
 
-/// The index of the start time among the fields after the process name.
+/// The indexes of the flags, the thread count and the start time among the fields after the process
+/// name.
+const FLAGS: usize = 6;
+const THREADS: usize = 17;
 const START_TIME: usize = 19;
+/// The flag of a process that is exiting.
+const EXITING: u64 = 4;
 
 fn processes() -> BTreeMap<u32, ProcessInfo> {
     let mut all = BTreeMap::new();
@@ -187,10 +192,14 @@ fn processes() -> BTreeMap<u32, ProcessInfo> {
         let [state, parent, _, session, ..] = fields[..] else {
             continue;
         };
-        if matches!(state, "Z" | "X") {
+        let number = |index: usize| fields.get(index)?.parse::<u64>().ok();
+        // A process whose main thread has exited is a zombie while its other threads still run.
+        let is_exiting =
+            matches!(state, "Z" | "X") || number(FLAGS).is_some_and(|flags| flags & EXITING != 0);
+        if is_exiting && number(THREADS).is_none_or(|threads| threads <= 1) {
             continue;
         }
-        let start_time = fields.get(START_TIME).and_then(|ticks| ticks.parse().ok());
+        let start_time = number(START_TIME);
         if let (Ok(parent), Ok(session), Some(start_time)) =
             (parent.parse(), session.parse(), start_time)
         {

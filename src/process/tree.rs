@@ -1,7 +1,7 @@
 //! Lists, signals and reaps the process tree below this process.
 
 use super::exemptions::ExemptSet;
-use crate::engine::ProcessExit;
+use crate::engine::{ProcessExit, ProcessIdentity};
 use rustix::io::Errno;
 use rustix::process::{Pid, Signal, WaitOptions, WaitStatus, kill_process, wait};
 use std::fs;
@@ -130,6 +130,25 @@ pub(crate) fn parent(pid: u32) -> Option<u32> {
         .nth(1)?
         .parse()
         .ok()
+}
+
+/// Maximum number of ancestors to follow.
+const ANCESTORS_MAX: usize = 256;
+
+/// Returns the ancestors of this process, nearest first.
+pub(crate) fn ancestors() -> Vec<ProcessIdentity> {
+    let next = |process: &ProcessIdentity| {
+        let pid = parent(process.pid).filter(|pid| *pid > 0)?;
+        let start_time = start_time(pid)?;
+        Some(ProcessIdentity { pid, start_time })
+    };
+    let own = ProcessIdentity {
+        pid: std::process::id(),
+        start_time: 0,
+    };
+    std::iter::successors(next(&own), next)
+        .take(ANCESTORS_MAX)
+        .collect()
 }
 
 /// Returns whether a process is stopped, by SIGSTOP or a debugger.

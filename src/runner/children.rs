@@ -73,6 +73,10 @@ impl Runner<'_> {
     }
 
     fn find_children(&mut self, children: &mut ChildDrain) {
+        // A hook must not keep the client's session waiting.
+        if self.host.session().is_some() {
+            return;
+        }
         let header = &self.rec.header;
         children.running =
             StateDir::containing(&self.rec.dir).running_children(&header.name, header.created_ms);

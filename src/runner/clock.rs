@@ -102,14 +102,14 @@ impl Alarms {
         self.wake_at.is_some_and(|at| at <= Instant::now())
     }
 
-    /// Removes the engine's alarms that are due, and returns their number.
-    pub(super) fn take_due(&mut self) -> usize {
+    /// Removes the engine's alarms that are due, and returns whether there were any.
+    pub(super) fn take_due(&mut self) -> bool {
         let clock = self.wake_at.take_if(|at| *at <= Instant::now()).is_some();
         let wall = self
             .wake_at_wall_ms
             .take_if(|at| *at <= wall_ms())
             .is_some();
-        usize::from(clock) + usize::from(wall)
+        clock || wall
     }
 
     /// Returns whether the observer's tick is due.

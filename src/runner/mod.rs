@@ -279,7 +279,7 @@ impl<'a> Runner<'a> {
             }
         }
         self.check_budget()?;
-        for _ in 0..self.alarms.take_due() {
+        if self.alarms.take_due() {
             self.rec.record(Event::Woke)?;
         }
         if self.alarms.is_tick_due() {

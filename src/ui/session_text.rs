@@ -65,7 +65,7 @@ pub(crate) fn activated(header: &JournalHeader, state: &State, is_default_limit:
         "Whenever the agent stops, it gets the same prompt again and finds its earlier work in the files."
             .into(),
         format!("To watch:  ralph status {name}, or head -10 .claude/ralph-loop.local.md"),
-        format!("To cancel: /cancel-ralph, or ralph stop {name}"),
+        "To cancel: /cancel-ralph".into(),
     ]);
     let hint = client_of(state).and_then(|client| client.busy_hint.as_deref());
     lines.extend(hint.map(str::to_owned));

@@ -1,5 +1,6 @@
 //! Kills, crashes, full disks and second runners: none of them breaks a loop.
 
+mod boot;
 mod commands;
 mod contention;
 mod daemons;

@@ -199,6 +199,23 @@ impl Test {
         self.start(args).end()
     }
 
+    /// Runs the real binary to its end as from another terminal: it is no descendant of this test,
+    /// which may stand for a client.
+    pub(crate) fn elsewhere(&self, args: &[&str]) -> Done {
+        let files = ["out", "err", "code"].map(|kind| self.scratch(kind));
+        let script = r#"(while kill -0 $$ 2>/dev/null; do sleep 0.01; done
+            out=$1 err=$2 code=$3; shift 3
+            "$@" >"$out" 2>"$err" </dev/null; echo $? >"$code.new"; mv "$code.new" "$code") >/dev/null 2>&1 &"#;
+        let mut command = self.command("sh");
+        command.args(["-c", script, "sh"]).args(&files);
+        command.arg(env!("CARGO_BIN_EXE_ralph")).args(args);
+        assert!(command.status().unwrap().success());
+        until("its end", || files[2].exists());
+        let [out, err, code] = files.map(|file| text(&file));
+        let code = code.trim().parse().expect("an exit code");
+        Done { code, out, err }
+    }
+
     /// Starts the real binary.
     pub(crate) fn start(&self, args: &[&str]) -> Live {
         self.start_command(self.ralph_command(args))

@@ -17,6 +17,7 @@ mod dependencies;
 mod docs;
 mod doctor;
 mod done_rule;
+mod enclosing;
 mod end_to_end;
 mod failures;
 mod fallback;

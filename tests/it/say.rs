@@ -82,13 +82,17 @@ fn a_message_is_repeated_after_the_user_stopped_its_iteration() {
 fn a_message_that_arrives_while_a_prompt_is_built_is_not_lost() {
     let test =
         Test::git().script("iteration 1\n sh touch ../arm\niteration 3\n promise COMPLETE\n");
-    let (ralph, git) = (env!("CARGO_BIN_EXE_ralph"), test.sh("command -v git"));
+    let git = test.sh("command -v git");
     let shim = format!(
-        "#!/bin/sh\nif mv ../arm ../fired 2>/dev/null; then {ralph} say a {MESSAGE} >/dev/null; fi\nexec {} \"$@\"\n",
+        "#!/bin/sh\nif mv ../arm ../fired 2>/dev/null; then until test -e ../said; do sleep 0.01; done; fi\nexec {} \"$@\"\n",
         git.trim()
     );
     let test = test.on_path("git", &shim);
-    test.ralph(&run(&[])).exits(0);
+    let live = test.start(&run(&[]));
+    until("the prompt", || test.root().join("fired").exists());
+    test.ralph(&["say", "a", MESSAGE]).exits(0);
+    test.write("../said", "");
+    live.end().exits(0);
     assert_eq!(test.events("a", "answered").len(), 1);
     let told: Vec<bool> = (1..=3)
         .map(|number| test.prompt("a", number).contains(MESSAGE))

@@ -11,7 +11,8 @@ const LOOP_FILE: &str = ".claude/ralph-loop.local.md";
 const ID: &str = "6253c6c3-451f-4aa4-ae4d-91ee859fbae3";
 const NAME: &str = "claude-859fbae3";
 
-/// A client's session. The test itself stands for the client's process.
+/// A client's session. The test itself stands for the client's process; people's commands run with
+/// [`Test::elsewhere`].
 struct Session<'t> {
     test: &'t Test,
     id: &'t str,
@@ -366,7 +367,7 @@ fn a_loop_is_canceled_in_the_session_by_ralph_stop_or_by_deleting_its_file() {
         "🛑 ralph: loop canceled at iteration 2 (cancel-ralph)"
     );
     session.start_loop("Do it");
-    test.ralph(&["stop", NAME])
+    test.elsewhere(&["stop", NAME])
         .exits(0)
         .says("stopped ralph loop");
     assert!(!test.workspace().join(LOOP_FILE).exists());
@@ -635,7 +636,7 @@ fn a_loop_can_continue_outside_its_session() {
     session.start_loop("Do it --completion-promise DONE");
     session.assert_continues("one");
     session.hook("end", json!({ "reason": "other" }));
-    test.ralph(&["resume", NAME])
+    test.elsewhere(&["resume", NAME])
         .exits(0)
         .says("starting iteration 3/25");
     assert!(test.read("seen").starts_with("Do it\n"));
@@ -681,13 +682,13 @@ fn commands_work_on_a_session_s_loop() {
     let session = Session::of(&test);
     session.start_loop("Do it");
     test.ralph(&["ls"]).exits(0).says(NAME).says("running");
-    test.ralph(&["say", NAME, "mind the gap"]).exits(0);
-    test.ralph(&["set", NAME, "max-iterations=5"]).exits(0);
+    test.elsewhere(&["say", NAME, "mind the gap"]).exits(0);
+    test.elsewhere(&["set", NAME, "max-iterations=5"]).exits(0);
     let prompt = session.assert_continues("one");
     assert_eq!(prompt, "Do it\n\nA person says: mind the gap");
     assert_eq!(field(&test, "max_iterations"), "max_iterations: 5");
     assert_eq!(session.assert_continues("two"), "Do it", "told once");
-    test.ralph(&["pause", NAME]).exits(0);
+    test.elsewhere(&["pause", NAME]).exits(0);
     assert!(
         session
             .assert_released("three")
@@ -699,16 +700,16 @@ fn commands_work_on_a_session_s_loop() {
         assert_eq!(session.assert_released(text), "", "the pause holds");
         assert_eq!(test.status(NAME)["status"], "paused");
     }
-    test.ralph(&["resume", NAME])
+    test.elsewhere(&["resume", NAME])
         .exits(0)
         .says("send any message in its session to continue");
     assert_eq!(session.assert_continues("six"), "Do it");
     assert_eq!(field(&test, "iteration"), "iteration: 4");
-    test.ralph(&["pause", NAME]).exits(0);
+    test.elsewhere(&["pause", NAME]).exits(0);
     session.assert_released("seven");
     let answer = session.submit("/cancel-ralph");
     assert!(answer["reason"].as_str().unwrap().contains("canceled"));
-    test.ralph(&["rm", NAME]).exits(0);
+    test.elsewhere(&["rm", NAME]).exits(0);
 }
 
 #[test]

@@ -137,7 +137,7 @@ impl CooperativeRunner {
                 );
             }
             ([Effect::Run { .. } | Effect::Kill { .. }, ..], error) => self.end(iteration, error),
-            ([Effect::WakeAtWall(at)], _) => {
+            ([Effect::WakeAtWall(at), ..], _) => {
                 let left_ms = at.saturating_sub(self.state.wall_ms).max(0) as u64;
                 self.feed(left_ms, Event::Woke);
             }
