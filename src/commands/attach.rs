@@ -7,7 +7,7 @@ use crate::engine::{ExitCode, Status};
 use crate::lifecycle::enclosing::check_operator;
 use crate::lifecycle::error::CommandError;
 use crate::lifecycle::tmux::Tmux;
-use crate::store::lock_holder;
+use crate::store::loop_holder;
 use crate::ui::adapt;
 use crate::ui::print::{note, print_message};
 use crate::ui::status::line;
@@ -42,7 +42,7 @@ pub(crate) fn attach(name: &str) -> Result<ExitCode, CommandError> {
         ));
     }
     // A loop that was resumed with --no-tmux has no window.
-    let in_window = lock_holder(&handle.dir.lock()).is_some_and(|holder| holder.host.is_some());
+    let in_window = loop_holder(&handle.dir).is_some_and(|holder| holder.host.is_some());
     let Some(socket) = header.tmux.as_ref().filter(|_| in_window) else {
         note("Ctrl-C ends this view; the loop continues");
         let code = logs::logs(&LogsArgs {

@@ -10,7 +10,7 @@ use crate::lifecycle::error::CommandError;
 use crate::process::file_watcher::FileWatcher;
 use crate::store::bus;
 use crate::store::bus::{Bus, BusBatch, BusMessage};
-use crate::store::{LoopDir, StateDir, cache, lock_holder};
+use crate::store::{LoopDir, StateDir, cache, loop_holder};
 use crate::ui::bus_line::line;
 use crate::ui::print::{warn, write_json, write_text};
 use std::io;
@@ -113,7 +113,7 @@ fn tail(args: &TailArgs) -> Result<ExitCode, CommandError> {
         // Check before reading, so that messages posted just before the end are not missed.
         let is_over = loop_dir
             .as_ref()
-            .is_some_and(|dir| lock_holder(&dir.lock()).is_none());
+            .is_some_and(|dir| loop_holder(dir).is_none());
         watcher.watch(bus.path());
         let next = bus.read_after(batch.position)?;
         if next.messages.is_empty() && next.damaged.is_empty() {

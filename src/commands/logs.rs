@@ -9,6 +9,7 @@ use crate::engine::plan::Agent;
 use crate::engine::{ExitCode, Liveness, Status};
 use crate::lifecycle::error::CommandError;
 use crate::lifecycle::watcher::LoopWatcher;
+use crate::os::regular_file;
 use crate::store::activity::{ActivityItem, ActivityReader};
 use crate::store::{LoopDir, LoopView, cache};
 use crate::ui::act_printer::ActPrinter;
@@ -173,7 +174,7 @@ struct OutputCopy {
 impl OutputCopy {
     fn copy(&mut self, dir: &LoopDir, iteration: u32) -> io::Result<()> {
         if self.log.is_none() {
-            self.log = File::open(dir.output_log(iteration)).ok();
+            self.log = regular_file::open(&dir.output_log(iteration), false).ok();
         }
         let Some(log) = &mut self.log else {
             return Ok(());
@@ -214,7 +215,7 @@ impl ActSource {
     /// neither exists. The activity file is created first, so a log without one is from an older
     /// version.
     fn open(acts: &ActLog, dir: &LoopDir, iteration: u32) -> Option<Self> {
-        let log = File::open(dir.output_log(iteration)).ok();
+        let log = regular_file::open(&dir.output_log(iteration), false).ok();
         let activity = ActivityReader::open(&dir.activity(iteration));
         let is_usable =
             |activity: &ActivityReader| !acts.is_over || log.is_none() || activity.is_complete();

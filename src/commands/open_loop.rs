@@ -3,8 +3,9 @@
 use crate::engine::ExitCode;
 use crate::lifecycle::error::CommandError;
 use crate::lifecycle::handle::LoopHandle;
-use crate::store::StateDir;
-use crate::ui::print::{report_error, warn_all};
+use crate::lifecycle::requests::{Delivery, deliver};
+use crate::store::{InboxMessage, StateDir, inbox};
+use crate::ui::print::{report_error, warn, warn_all};
 use std::collections::BTreeSet;
 
 /// Opens a loop by name.
@@ -59,4 +60,19 @@ pub(super) fn for_each<T>(
         }
     }
     Ok(code)
+}
+
+/// Sends messages to a loop. If it has a runner, waits until the runner has read them.
+pub(super) fn send(handle: &LoopHandle, messages: &[InboxMessage]) -> Result<(), CommandError> {
+    if !handle.is_live() || handle.is_in_session() {
+        for message in messages {
+            inbox::append(&handle.dir, message)?;
+        }
+    } else if deliver(&handle.dir, messages)? == Delivery::Unread {
+        let name = handle.dir.name();
+        warn(format!(
+            "{name:?} has not read the request yet; `ralph status {name}` shows what it does"
+        ));
+    }
+    Ok(())
 }

@@ -1,19 +1,23 @@
 //! `ralph pause` and `ralph stop`: send the request to the loop's inbox.
 
-use super::open_loop::{for_each, open_all_as_operator, open_in};
+use super::open_loop::{for_each, open_all_as_operator, open_in, send};
 use super::supervise::run_in_process;
 use crate::cli::OutputArgs;
 use crate::engine::event::Request;
-use crate::engine::{ExitCode, Phase, Status};
+use crate::engine::{ExitCode, Liveness, Outcome, Phase, Status};
 use crate::lifecycle::error::CommandError;
 use crate::lifecycle::handle::LoopHandle;
 use crate::lifecycle::locks::LoopLocks;
 use crate::lifecycle::session::apply_hook_events;
 use crate::lifecycle::watcher::LoopWatcher;
 use crate::runner::HookCaller;
-use crate::store::{InboxMessage, inbox};
+use crate::store::{InboxMessage, cache, inbox};
 use crate::ui::print::{print_message, warn};
 use std::time::Duration;
+
+const STOP: InboxMessage = InboxMessage::Asked {
+    request: Request::StopNow,
+};
 
 pub(crate) fn pause(names: &[String]) -> Result<ExitCode, CommandError> {
     for_each(open_all_as_operator(names)?, |handle| pause_one(&handle))
@@ -23,7 +27,12 @@ fn pause_one(handle: &LoopHandle) -> Result<ExitCode, CommandError> {
     let name = handle.dir.name();
     match handle.status() {
         Status::Starting | Status::Running if handle.view.state.request == Request::Go => {
-            send(handle, Request::Pause)?;
+            send(
+                handle,
+                &[InboxMessage::Asked {
+                    request: Request::Pause,
+                }],
+            )?;
             let state = &handle.view.state;
             let note = match state.phase {
                 Phase::Running { .. } | Phase::Killing { .. } => {
@@ -70,7 +79,15 @@ pub(crate) fn stop(names: &[String]) -> Result<ExitCode, CommandError> {
                 return Ok(ExitCode::Success);
             }
         }
-        print_message(&format!("stopped ralph loop for {name}\n"));
+        let state = cache::read(&handle.dir)?.state;
+        if let Some(Outcome::Stopped { .. }) = state.outcome() {
+            print_message(&format!("stopped ralph loop for {name}\n"));
+        } else {
+            warn(format!(
+                "{name:?} ended before it could be stopped: its status is {}",
+                state.status(Liveness::Idle).as_str()
+            ));
+        }
         Ok(ExitCode::Success)
     })
 }
@@ -87,7 +104,7 @@ fn ask_to_stop(handle: &LoopHandle) -> Result<Option<LoopWatcher>, CommandError>
         return Ok(None);
     }
     let watcher = LoopWatcher::new(&handle.dir).map_err(CommandError::broken)?;
-    send(handle, Request::StopNow)?;
+    send(handle, &[STOP])?;
     Ok(Some(watcher))
 }
 
@@ -101,7 +118,7 @@ fn stop_without_runner(handle: &LoopHandle) -> Result<bool, CommandError> {
     if status == Status::Running {
         // A hook that holds the lock reads the request. The client is not notified: its next stop
         // hook finds no loop.
-        send(handle, Request::StopNow)?;
+        inbox::append(&handle.dir, &STOP)?;
         let locks = lock()?;
         apply_hook_events(
             &handle.dir,
@@ -112,7 +129,7 @@ fn stop_without_runner(handle: &LoopHandle) -> Result<bool, CommandError> {
         )?;
     } else {
         let _locks = lock()?;
-        send(handle, Request::StopNow)?;
+        inbox::append(&handle.dir, &STOP)?;
         let output = OutputArgs {
             no_stream: true,
             ..OutputArgs::default()
@@ -120,13 +137,6 @@ fn stop_without_runner(handle: &LoopHandle) -> Result<bool, CommandError> {
         run_in_process(&handle.dir, output)?;
     }
     Ok(true)
-}
-
-fn send(handle: &LoopHandle, request: Request) -> Result<(), CommandError> {
-    Ok(inbox::append(
-        &handle.dir,
-        &InboxMessage::Asked { request },
-    )?)
 }
 
 /// Waits for the loop to end. The timeout is ten seconds longer than the runner needs to kill the

@@ -1,6 +1,6 @@
 //! `ralph resume`: continues a loop from the state in its journal.
 
-use super::open_loop::{for_each, open_all_as_operator, open_as_operator, open_in};
+use super::open_loop::{for_each, open_all_as_operator, open_as_operator, open_in, send};
 use super::run::settings_paths;
 use super::say::check_reads_messages;
 use super::supervise::supervise;
@@ -12,20 +12,19 @@ use crate::engine::format::shell_quote;
 use crate::engine::{Event, ExitCode, Liveness, Now, Outcome, Status};
 use crate::git::worktree;
 use crate::lifecycle::error::CommandError;
-use crate::lifecycle::handle::{LoopHandle, is_held};
+use crate::lifecycle::handle::LoopHandle;
 use crate::lifecycle::launch::{check_tmux, launch};
 use crate::lifecycle::locks::{LoopLocks, mark_as_starting};
 use crate::lifecycle::preconditions::check_agent;
+use crate::lifecycle::requests::{Delivery, deliver};
 use crate::lifecycle::session::{self, remove_loop_file};
 use crate::lifecycle::tmux::Tmux;
 use crate::lifecycle::trust::TrustRecords;
 use crate::lifecycle::worktree_request::reject_git_redirection;
-use crate::process::file_watcher::FileWatcher;
-use crate::store::{InboxMessage, LoopDir, StateDir, cache, inbox};
+use crate::store::{InboxMessage, StateDir, inbox};
 use crate::ui::outcome_text::resume_command;
 use crate::ui::print::{print_message, report_error, warn};
 use std::path::Path;
-use std::time::{Duration, Instant};
 
 pub(crate) fn resume(args: &ResumeArgs) -> Result<ExitCode, CommandError> {
     match &args.names[..] {
@@ -137,10 +136,8 @@ fn resume_one(name: &str, args: &ResumeArgs) -> Result<ExitCode, CommandError> {
         });
     }
     if handle.is_live() {
-        for request in requests.drain(..) {
-            inbox::append(&handle.dir, &request)?;
-        }
-        if wait_until_read(&handle.dir) {
+        let sent: Vec<_> = requests.drain(..).collect();
+        if deliver(&handle.dir, &sent)? != Delivery::Exited {
             print_message(&format!("resumed ralph loop for {name}\n"));
             return Ok(ExitCode::Success);
         }
@@ -192,9 +189,8 @@ fn send_to_running_loop(handle: &LoopHandle, args: &ResumeArgs) -> Result<ExitCo
         };
         warn(format!("{name:?} is not paused: it is already {doing}"));
     }
-    for request in requests(args).into_iter().chain(go) {
-        inbox::append(&handle.dir, &request)?;
-    }
+    let requests: Vec<_> = requests(args).into_iter().chain(go).collect();
+    send(handle, &requests)?;
     if args.answer.is_some() {
         print_message("your message will be in its next prompt\n");
     }
@@ -229,32 +225,6 @@ fn resume_in_session(handle: &LoopHandle, args: &ResumeArgs) -> Result<ExitCode,
         print_message("your message will be in its next prompt\n");
     }
     Ok(ExitCode::Success)
-}
-
-/// The maximum time for a running runner to read its inbox.
-const READ_TIMEOUT: Duration = Duration::from_secs(5);
-/// The interval between checks whether the runner has exited. Changes to its journal are noticed at
-/// once.
-const EXIT_POLL_INTERVAL: Duration = Duration::from_millis(20);
-
-/// Waits for the runner to read its inbox, at most [`READ_TIMEOUT`]. Returns false if the runner
-/// exited without reading it. The caller must then start a new runner.
-fn wait_until_read(dir: &LoopDir) -> bool {
-    let inbox_len = std::fs::metadata(dir.inbox()).map_or(0, |data| data.len());
-    let (start, mut watcher) = (Instant::now(), FileWatcher::open());
-    watcher.watch(&dir.journal());
-    loop {
-        let held = is_held(dir);
-        // Read the state after checking the lock, to see everything that the runner wrote before it
-        // exited.
-        if cache::read(dir).is_ok_and(|view| view.state.inbox_offset >= inbox_len) {
-            return true;
-        }
-        if !held || start.elapsed() > READ_TIMEOUT {
-            return held;
-        }
-        watcher.wait(EXIT_POLL_INTERVAL);
-    }
 }
 
 /// Checks that the workspace, the agents, the redacted variables and tmux are still available, so

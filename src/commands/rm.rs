@@ -10,13 +10,14 @@ use crate::git::worktree;
 use crate::git::worktree::UnsavedWork;
 use crate::lifecycle::enclosing::{EnclosingLoop, check_operator};
 use crate::lifecycle::error::CommandError;
+use crate::lifecycle::handle::sweep_damaged_loop;
 use crate::lifecycle::locks::lock_for_removal;
 use crate::lifecycle::workspace_files::WorkspaceFiles;
 use crate::lifecycle::worktree_request::{reject_git_redirection, remove_incomplete_loops};
 use crate::os::disk;
 use crate::store::children::loop_names;
-use crate::store::{FileLock, LoopDir, LoopView, StateDir, StoreError, cache};
-use crate::ui::print::{print_message, warn};
+use crate::store::{LoopDir, LoopLock, LoopView, StateDir, StoreError, cache};
+use crate::ui::print::{print_message, warn, warn_all};
 use std::path::{Path, PathBuf};
 
 /// An error lists at most this many files.
@@ -109,7 +110,7 @@ struct RemovableLoop {
     dir: LoopDir,
     /// `None` if the journal is damaged.
     state: Option<State>,
-    _lock: FileLock,
+    _lock: LoopLock,
 }
 
 impl RemovableLoop {
@@ -147,6 +148,7 @@ impl RemovableLoop {
         let LoopView { header, state, .. } = match cache::read(&dir) {
             Err(error) if error.is_damaged() => {
                 check_damaged(dir.name(), error, args)?;
+                warn_all(sweep_damaged_loop(state_dir, &dir));
                 return Ok(Self {
                     state_dir: state_dir.clone(),
                     dir,

@@ -1,11 +1,11 @@
 //! `ralph say`: adds a message to a loop's next prompt.
 
-use super::open_loop::open_as_operator;
+use super::open_loop::{open_as_operator, send};
 use crate::cli::SayArgs;
 use crate::engine::prompt::includes_notes;
 use crate::engine::{ExitCode, Outcome, State, Status};
 use crate::lifecycle::error::CommandError;
-use crate::store::{InboxMessage, inbox};
+use crate::store::InboxMessage;
 use crate::ui::outcome_text::resume_command;
 use crate::ui::print::print_message;
 
@@ -26,7 +26,7 @@ pub(crate) fn say(args: &SayArgs) -> Result<ExitCode, CommandError> {
         ));
     }
     check_reads_messages(name, state)?;
-    inbox::append(&handle.dir, &InboxMessage::Answered { text })?;
+    send(&handle, &[InboxMessage::Answered { text }])?;
     let note = match (handle.status(), state.raised_limits()) {
         (Status::Starting | Status::Running, None) => String::new(),
         (Status::Starting | Status::Running, Some(raised)) => {

@@ -1,13 +1,13 @@
 //! `ralph set`: changes a loop's limits, at once if it is running, else for its next resume.
 
-use super::open_loop::open_as_operator;
+use super::open_loop::{open_as_operator, send};
 use crate::cli::SetArgs;
 use crate::config::keys::{kebab_case, limit_syntax};
 use crate::config::units::parse_limit;
 use crate::engine::{Event, ExitCode, Limit, LimitChange, Now, Outcome, Phase, State, Status};
 use crate::lifecycle::error::CommandError;
 use crate::lifecycle::handle::LoopHandle;
-use crate::store::{InboxMessage, inbox};
+use crate::store::InboxMessage;
 use crate::ui::print::{print_message, warn};
 
 pub(crate) fn set(args: &SetArgs) -> Result<ExitCode, CommandError> {
@@ -35,6 +35,7 @@ pub(crate) fn set(args: &SetArgs) -> Result<ExitCode, CommandError> {
         ));
     }
     let mut after = handle.view.state.clone();
+    let mut messages = Vec::new();
     for limit in changes {
         after.step(
             Now::default(),
@@ -43,8 +44,9 @@ pub(crate) fn set(args: &SetArgs) -> Result<ExitCode, CommandError> {
                 inbox: None,
             },
         );
-        inbox::append(&handle.dir, &InboxMessage::Changed { limit })?;
+        messages.push(InboxMessage::Changed { limit });
     }
+    send(&handle, &messages)?;
     let consequence = describe_consequence(&handle, &after);
     print_message(&format!(
         "set {} for {}\n{consequence}",

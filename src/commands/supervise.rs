@@ -8,6 +8,7 @@ use crate::git;
 use crate::lifecycle::error::CommandError;
 use crate::lifecycle::handle::{exemptions, read_loop};
 use crate::lifecycle::locks::LoopLocks;
+use crate::os::regular_file;
 use crate::process::warden;
 use crate::runner::notify::Notification;
 use crate::runner::reactor::Reactor;
@@ -214,7 +215,7 @@ fn failed_children(dir: &LoopDir, header: &JournalHeader, state: &State) -> Vec<
 /// Describes the changes in the workspace since the loop started. Empty if the state at the start
 /// was not recorded.
 fn describe_changes(dir: &LoopDir) -> String {
-    let base = std::fs::read_to_string(dir.diff_base()).ok();
+    let base = regular_file::read_text(&dir.diff_base(), false).ok();
     let Some(base) = base.and_then(|text| serde_json::from_str::<git::DiffBase>(&text).ok()) else {
         return String::new();
     };

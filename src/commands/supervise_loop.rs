@@ -8,13 +8,14 @@ use crate::engine::ExitCode;
 use crate::lifecycle::error::CommandError;
 use crate::lifecycle::launch::{ENVIRONMENT_END, start_error_file};
 use crate::lifecycle::locks::LoopLocks;
+use crate::store::dir::create_file;
 use crate::store::{LoopDir, START_TIMEOUT, StateDir, cache, starting};
 use crate::ui::tty::is_terminal;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{Mode, OFlags};
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
-use std::io::{self, Read};
+use std::io::{self, Read, Write};
 use std::os::unix::ffi::OsStringExt;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
@@ -30,8 +31,9 @@ pub(crate) fn supervise_loop(args: &SuperviseArgs) -> Result<ExitCode, CommandEr
     run(&state_dir, &dir, args.in_window).inspect_err(|error| {
         // The launching process waits until this one holds the loop's lock or writes this file.
         let (draft, path) = (dir.path().join("complaint.draft"), start_error_file(&dir));
-        let _ =
-            std::fs::write(&draft, error.to_json()).and_then(|()| std::fs::rename(&draft, path));
+        let _ = create_file(&draft)
+            .and_then(|mut file| file.write_all(error.to_json().as_bytes()))
+            .and_then(|()| std::fs::rename(&draft, path));
     })
 }
 

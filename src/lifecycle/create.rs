@@ -10,10 +10,9 @@ use crate::agent::task_dir::TaskDir;
 use crate::config::PlanDraft;
 use crate::engine::plan::Worktree;
 use crate::engine::{Liveness, Plan, Status};
-use crate::os::BlockedSignals;
+use crate::os::{self, BlockedSignals};
 use crate::store::derived_files::PROGRESS_FILE;
 use crate::store::{Journal, JournalHeader, LoopDir, StartMark, StateDir, cache, last_lock_holder};
-use std::io::Read;
 use std::path::Path;
 
 /// The place where a loop will run. The default is the foreground, in the user's own checkout.
@@ -118,6 +117,7 @@ pub(crate) fn create_loop(
         .then(|| mark_as_starting(&dir, &plan))
         .transpose()?;
     drop(Journal::create(&dir, &header)?);
+    locks.add_journal(&dir)?;
     let kept = worktree.map(NewWorktree::keep).unwrap_or_default();
     kept.into_iter().for_each(warn);
     Ok(PreparedLoop {
@@ -288,9 +288,6 @@ fn free_name<T>(
 
 /// Returns a random 64-bit ID, hex-encoded.
 pub(crate) fn random_id() -> Result<String, CommandError> {
-    let mut bytes = [0; 8];
-    std::fs::File::open("/dev/urandom")
-        .and_then(|mut file| file.read_exact(&mut bytes))
-        .map_err(CommandError::broken)?;
+    let bytes = os::random_bytes().map_err(CommandError::broken)?;
     Ok(format!("{:016x}", u64::from_ne_bytes(bytes)))
 }

@@ -2,14 +2,17 @@
 
 use super::enclosing::{EnclosingLoop, check_operator};
 use super::error::CommandError;
+use super::locks::RunnerElsewhere;
 use super::session;
 use crate::engine::format::process_count;
 use crate::engine::{Liveness, ProcessIdentity, Status};
-use crate::process::exemptions::{ExemptProcess, Exemptions};
-use crate::process::tree::start_time;
+use crate::process::exemptions::{ExemptProcess, Exemptions, is_supervisor};
+use crate::process::tree::{parent, start_time};
 use crate::process::{lock_users, orphans};
+#[cfg(feature = "cli")]
+use crate::store::cache;
 use crate::store::{
-    FileLock, LockHolder, LoopDir, LoopView, StateDir, StoreError, is_starting, lock_holder,
+    LockHolder, LoopDir, LoopLock, LoopView, StateDir, StoreError, is_starting, loop_holder,
     view_with_inbox,
 };
 use std::time::{Duration, Instant};
@@ -92,12 +95,16 @@ impl LoopHandle {
     }
 
     fn sweep(&mut self) -> Result<(), CommandError> {
+        if let Some(elsewhere) = RunnerElsewhere::find(&self.dir) {
+            self.warnings.push(elsewhere.describe(self.dir.name()));
+            return Ok(());
+        }
         let me = LockHolder {
             pid: std::process::id(),
             loop_name: self.dir.name().into(),
             ..LockHolder::default()
         };
-        let _lock = match FileLock::acquire(&self.dir.lock(), &me) {
+        let _lock = match LoopLock::acquire(&self.dir, &me) {
             Ok(Ok(lock)) => lock,
             Ok(Err(_)) => return Ok(()),
             // A user with only read access can still ask for the loop's status.
@@ -110,26 +117,43 @@ impl LoopHandle {
             }
             Err(error) => return Err(error.into()),
         };
-        let (swept, survivors) = orphans::sweep(
+        let result = orphans::sweep(
             &self.view.header.id,
             &self.view.state,
             &exemptions(&self.state_dir),
         );
-        if swept > 0 {
-            self.warnings.push(format!(
-                "the loop {:?} crashed; killed {} that it left behind",
-                self.dir.name(),
-                process_count(swept)
-            ));
-        }
-        if !survivors.is_empty() {
-            self.warnings.push(format!(
-                "these processes of the crashed loop {:?} are still alive after SIGKILL: {survivors:?}",
-                self.dir.name()
-            ));
-        }
+        self.warnings
+            .extend(describe_sweep(self.dir.name(), &result));
         Ok(())
     }
+}
+
+/// Kills the processes that a loop with a damaged journal left behind, and returns warnings about
+/// them. The caller must hold the loop's lock.
+#[cfg(feature = "cli")]
+pub(crate) fn sweep_damaged_loop(state_dir: &StateDir, dir: &LoopDir) -> Vec<String> {
+    let Some(id) = cache::id_of_damaged_loop(dir) else {
+        return Vec::new();
+    };
+    let exemptions = exemptions(state_dir);
+    let result = orphans::sweep_by_id(&id, &exemptions);
+    describe_sweep(dir.name(), &result)
+}
+
+fn describe_sweep(name: &str, (swept, survivors): &(usize, Vec<u32>)) -> Vec<String> {
+    let mut warnings = Vec::new();
+    if *swept > 0 {
+        let count = process_count(*swept);
+        warnings.push(format!(
+            "the loop {name:?} crashed; killed {count} that it left behind"
+        ));
+    }
+    if !survivors.is_empty() {
+        warnings.push(format!(
+            "these processes of the crashed loop {name:?} are still alive after SIGKILL: {survivors:?}"
+        ));
+    }
+    warnings
 }
 
 /// Returns the processes that no sweep may kill: the holders of background loops' locks and their
@@ -142,12 +166,15 @@ pub(crate) fn exemptions(state_dir: &StateDir) -> Exemptions {
             with_descendants,
         };
         let all = state_dir.background_holders().into_iter();
-        all.flat_map(|holder| {
-            let host = holder.host.map(|host| exempt(host, false));
-            [Some(exempt(holder.process(), true)), host]
-        })
-        .flatten()
-        .collect()
+        all.filter(|(dir, holder)| is_supervisor(holder.pid, dir.name()))
+            .flat_map(|(_, holder)| {
+                let is_host = |host: &ProcessIdentity| parent(holder.pid) == Some(host.pid);
+                let host = holder.host.filter(is_host);
+                let host = host.map(|host| exempt(host, false));
+                [Some(exempt(holder.process(), true)), host]
+            })
+            .flatten()
+            .collect()
     })
 }
 
@@ -166,7 +193,7 @@ pub(crate) fn read_loop(dir: &LoopDir) -> Result<(LoopView, Liveness), StoreErro
 
 /// Returns whether a runner works on the loop.
 fn runner_liveness(dir: &LoopDir) -> Liveness {
-    let is_registered = || lock_holder(&dir.lock()).is_some_and(|holder| holder.background);
+    let is_registered = || loop_holder(dir).is_some_and(|holder| holder.background);
     // The command that starts the runner holds the loop's own lock at first, too.
     if is_starting(dir) && !is_registered() {
         Liveness::Starting
@@ -188,7 +215,7 @@ const WOKEN_GRACE: Duration = Duration::from_secs(8);
 /// lock that is held only for cleaning up does not count.
 pub(crate) fn is_held(dir: &LoopDir) -> bool {
     let (started, mut patience) = (Instant::now(), None);
-    while let Some(holder) = lock_holder(&dir.lock()) {
+    while let Some(holder) = loop_holder(dir) {
         let dead = holder.start_time != 0 && start_time(holder.pid) != Some(holder.start_time);
         let transient = holder.is_transient();
         let elapsed = started.elapsed();

@@ -3,11 +3,11 @@
 use super::error::CommandError;
 use super::tmux::{SESSION, Tmux, TmuxError};
 use super::watcher::THREAD_STACK_SIZE;
-use crate::os;
+use crate::os::{self, regular_file};
 use crate::process::file_watcher::FileWatcher;
 use crate::process::mark::Mark;
 use crate::store::dir::append_file;
-use crate::store::{InboxMessage, LoopDir, START_TIMEOUT, StateDir, cache, lock_holder, starting};
+use crate::store::{InboxMessage, LoopDir, START_TIMEOUT, StateDir, cache, loop_holder, starting};
 use rustix::fs::{FileType, Mode};
 use std::ffi::OsString;
 use std::fs::File;
@@ -90,12 +90,12 @@ fn start_supervisor(
     loop {
         // Wait until the supervisor is registered: a sweep may kill our caller at any moment, and
         // would kill an unregistered supervisor too.
-        if lock_holder(&dir.lock()).is_some_and(|holder| holder.background)
+        if loop_holder(dir).is_some_and(|holder| holder.background)
             && !dir.start_requests().exists()
         {
             return Ok(());
         }
-        if let Ok(text) = std::fs::read_to_string(&error_file) {
+        if let Ok(text) = regular_file::read_text(&error_file, false) {
             let _ = std::fs::remove_file(&error_file);
             return Err(CommandError::from_json(&text));
         }

@@ -3,14 +3,19 @@
 use super::enclosing::parent_loop;
 use super::error::CommandError;
 use crate::engine::{Plan, ProcessIdentity};
+use crate::process::lock_users::open_paths;
 use crate::process::tree::start_time;
-use crate::store::{FileLock, LockHolder, LoopDir, StartMark, StateDir, is_starting, rfc3339};
-use std::path::Path;
+use crate::store::{
+    FileLock, LockHolder, LoopDir, LoopLock, StartMark, StateDir, is_starting, last_lock_holder,
+    rfc3339,
+};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 /// A loop's locks, released on drop.
 pub(crate) struct LoopLocks {
-    _own: FileLock,
+    own: LoopLock,
     workspace: Option<FileLock>,
 }
 
@@ -52,7 +57,7 @@ impl LoopLocks {
         plan: &Plan,
     ) -> Result<Self, CommandError> {
         let mut locks = Self {
-            _own: try_own_lock(dir, holder)?.ok_or_else(|| already_running(dir))?,
+            own: try_own_lock(dir, holder)?.ok_or_else(|| already_running(dir))?,
             workspace: None,
         };
         locks.acquire_workspace(state_dir, dir, plan)?;
@@ -76,9 +81,14 @@ impl LoopLocks {
     ) -> Result<Option<Self>, CommandError> {
         let lock = try_own_lock(dir, &this_process(dir, &plan.workspace))?;
         Ok(lock.map(|own| Self {
-            _own: own,
+            own,
             workspace: None,
         }))
+    }
+
+    /// Locks the journal of a new loop too.
+    pub(crate) fn add_journal(&mut self, dir: &LoopDir) -> Result<(), CommandError> {
+        Ok(self.own.add_journal(dir)?)
     }
 
     /// Acquires the workspace's lock in addition. Skips a worktree that no longer exists, because
@@ -186,15 +196,65 @@ fn this_process(dir: &LoopDir, workspace: &Path) -> LockHolder {
 const CLEANUP_TIMEOUT: Duration = Duration::from_secs(45);
 
 /// Acquires a loop's own lock; `None` if the loop is running.
-fn try_own_lock(dir: &LoopDir, holder: &LockHolder) -> Result<Option<FileLock>, CommandError> {
+fn try_own_lock(dir: &LoopDir, holder: &LockHolder) -> Result<Option<LoopLock>, CommandError> {
+    if let Some(elsewhere) = RunnerElsewhere::find(dir) {
+        return Err(elsewhere.error(dir.name()));
+    }
     let started = Instant::now();
     loop {
-        match FileLock::acquire(&dir.lock(), holder)? {
+        match LoopLock::acquire(dir, holder)? {
             // Another process is cleaning up after a crash and will release the lock soon.
             Err(other) if other.is_transient() && started.elapsed() < CLEANUP_TIMEOUT => {}
             taken => return Ok(taken.ok()),
         }
     }
+}
+
+/// A process that runs a loop whose directory was moved or replaced since, as by a copy of the
+/// state directory. The lock in the copy is free, but the agent is alive.
+pub(crate) struct RunnerElsewhere {
+    pid: u32,
+    journal: PathBuf,
+}
+
+impl RunnerElsewhere {
+    /// Looks for the last holder of the loop's lock: it must be alive, and have open the journal of
+    /// a loop of this name at another path.
+    pub(crate) fn find(dir: &LoopDir) -> Option<Self> {
+        let last = last_lock_holder(&dir.lock())?;
+        let is_alive = last.start_time != 0 && start_time(last.pid) == Some(last.start_time);
+        if !is_alive || last.pid == std::process::id() {
+            return None;
+        }
+        let own = dir.journal();
+        let is_other = |path: &PathBuf| {
+            path.ends_with(Path::new(dir.name()).join("journal.jsonl")) && !is_same_file(path, &own)
+        };
+        let journal = open_paths(last.pid).find(is_other)?;
+        let pid = last.pid;
+        Some(Self { pid, journal })
+    }
+
+    /// Describes the process.
+    pub(crate) fn describe(&self, name: &str) -> String {
+        let (pid, journal) = (self.pid, self.journal.display());
+        format!("process {pid} still runs the loop {name:?}, with its journal at {journal}")
+    }
+
+    fn error(&self, name: &str) -> CommandError {
+        CommandError::usage(
+            self.describe(name),
+            format!(
+                "the state directory was moved or copied: wait until the process ends, or end it with `kill {}`",
+                self.pid
+            ),
+        )
+    }
+}
+
+fn is_same_file(a: &Path, b: &Path) -> bool {
+    let identity = |path: &Path| std::fs::metadata(path).map(|data| (data.dev(), data.ino()));
+    matches!((identity(a), identity(b)), (Ok(a), Ok(b)) if a == b)
 }
 
 /// Marks a loop as starting. The caller holds the loop's own lock.
@@ -204,14 +264,14 @@ pub(crate) fn mark_as_starting(dir: &LoopDir, plan: &Plan) -> Result<StartMark, 
 
 /// Acquires a loop's own lock in order to archive or remove its directory; `None` if the loop is
 /// starting or running.
-pub(crate) fn try_lock_for_removal(dir: &LoopDir) -> Result<Option<FileLock>, CommandError> {
+pub(crate) fn try_lock_for_removal(dir: &LoopDir) -> Result<Option<LoopLock>, CommandError> {
     let lock = try_own_lock(dir, &this_process(dir, Path::new("")))?;
     // Check the mark while holding the lock: it is set only by a process that holds the lock.
     Ok(lock.filter(|_| !is_starting(dir)))
 }
 
 /// Like [`try_lock_for_removal`], with an error for a loop that is starting or running.
-pub(crate) fn lock_for_removal(dir: &LoopDir) -> Result<FileLock, CommandError> {
+pub(crate) fn lock_for_removal(dir: &LoopDir) -> Result<LoopLock, CommandError> {
     try_lock_for_removal(dir)?.ok_or_else(|| already_running(dir))
 }
 

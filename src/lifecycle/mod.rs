@@ -13,6 +13,8 @@ pub(crate) mod launch;
 pub(crate) mod live_view;
 pub(crate) mod locks;
 pub(crate) mod preconditions;
+#[cfg(feature = "cli")]
+pub(crate) mod requests;
 pub(crate) mod scm_check;
 pub(crate) mod session;
 #[cfg(feature = "cli")]

@@ -7,7 +7,7 @@ use crate::config::PlanDraft;
 use crate::config::agents::{self, AgentPreset};
 use crate::engine::Plan;
 use crate::engine::plan::{Agent, SCRIPT};
-use crate::os::program;
+use crate::os::{program, regular_file};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
@@ -38,7 +38,7 @@ pub(crate) fn check_agent(
         return Ok(());
     };
     if let Some(file) = program.strip_prefix(SCRIPT) {
-        let text = std::fs::read_to_string(file).map_err(|error| {
+        let text = regular_file::read_text(Path::new(file), true).map_err(|error| {
             CommandError::usage(
                 format!("cannot read the script {file}: {error}"),
                 "pass the path of a script file, as in --agent script:demo.script",

@@ -2,7 +2,7 @@
 
 use super::session;
 use crate::process::file_watcher::FileWatcher;
-use crate::store::{LoopDir, cache, is_starting, wait_until_free};
+use crate::store::{LoopDir, cache, is_starting, wait_until_loop_is_free};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::io;
 use std::os::fd::AsFd;
@@ -25,7 +25,7 @@ pub(crate) fn wait_until_over(dir: &LoopDir) {
     loop {
         // Check the mark first: when it is removed, the runner already holds the lock.
         let starting = is_starting(dir);
-        wait_until_free(&dir.lock());
+        wait_until_loop_is_free(dir);
         if starting {
             std::thread::sleep(START_POLL_INTERVAL);
             continue;

@@ -9,8 +9,9 @@ use crate::engine::format::shell_quote;
 use crate::engine::plan::Worktree;
 use crate::git::worktree;
 use crate::git::worktree::WorktreeSource;
+use crate::os::regular_file;
 use crate::store::dir::create_file;
-use crate::store::{FileLock, LockHolder, LoopDir, StateDir, is_valid_name};
+use crate::store::{FileLock, LockHolder, LoopDir, LoopLock, StateDir, is_valid_name};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -294,7 +295,7 @@ fn roll_back(dir: &LoopDir) {
     if dir.journal().exists() {
         return;
     }
-    let draft = std::fs::read_to_string(dir.worktree_draft()).ok();
+    let draft = regular_file::read_text(&dir.worktree_draft(), false).ok();
     // If the draft is incomplete, nothing else has been created yet.
     let planned: Option<Worktree> = draft.and_then(|draft| serde_json::from_str(&draft).ok());
     if planned.is_none_or(|planned| worktree::roll_back(&planned).is_ok()) {
@@ -314,7 +315,7 @@ pub(crate) fn remove_incomplete_loops(state_dir: &StateDir) {
             loop_name: dir.name().into(),
             ..LockHolder::default()
         };
-        if let Ok(Ok(_lock)) = FileLock::acquire(&dir.lock(), &me) {
+        if let Ok(Ok(_lock)) = LoopLock::acquire(&dir, &me) {
             roll_back(&dir);
         }
     }

@@ -188,3 +188,21 @@ fn set_signal_mask(signals: &[i32]) {
 fn thread_count() -> usize {
     std::fs::read_dir("/proc/self/task").map_or(1, Iterator::count)
 }
+
+/// Opens the null device for reading.
+pub(crate) fn open_null() -> std::io::Result<std::fs::File> {
+    std::fs::File::open("/dev/null")
+}
+
+/// Makes the creation and renaming of a directory's entries durable.
+pub(crate) fn sync_dir(path: &std::path::Path) -> std::io::Result<()> {
+    std::fs::File::open(path)?.sync_all()
+}
+
+/// Returns 8 random bytes.
+pub(crate) fn random_bytes() -> std::io::Result<[u8; 8]> {
+    use std::io::Read as _;
+    let mut bytes = [0; 8];
+    std::fs::File::open("/dev/urandom")?.read_exact(&mut bytes)?;
+    Ok(bytes)
+}

@@ -83,6 +83,32 @@ impl ExemptSet {
     }
 }
 
+/// Returns whether a process is the supervisor of the background loop `name`: the program ralph,
+/// started for this loop. Any process can write itself into a lock file.
+#[cfg(target_os = "linux")]
+pub(crate) fn is_supervisor(pid: u32, name: &str) -> bool {
+    // After an upgrade, the file of a running program is deleted.
+    let program = |pid: &str| {
+        let path = std::fs::read_link(format!("/proc/{pid}/exe")).ok()?;
+        let path = path.to_string_lossy().into_owned();
+        Some(path.trim_end_matches(" (deleted)").to_owned())
+    };
+    let is_ralph = program(&pid.to_string()).is_some_and(|path| {
+        path.ends_with("/ralph") || program("self").is_some_and(|own| own == path)
+    });
+    let arguments = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+    let mut arguments = arguments.split(|byte| *byte == 0).skip(1);
+    is_ralph
+        && arguments.next() == Some(b"__supervise")
+        && arguments.next() == Some(name.as_bytes())
+}
+
+/// Elsewhere, the program of another process is not known.
+#[cfg(not(target_os = "linux"))]
+pub(crate) fn is_supervisor(_pid: u32, _name: &str) -> bool {
+    true
+}
+
 impl fmt::Debug for Exemptions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Exemptions")

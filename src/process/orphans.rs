@@ -51,8 +51,23 @@ pub(crate) fn sweep(id: &str, state: &State, exemptions: &Exemptions) -> (usize,
         return (0, Vec::new());
     }
     let grace = &state.plan.grace;
-    let [grace, survivor] = [grace.term_ms, grace.survivor_ms].map(Duration::from_millis);
-    let process = recorded_process(state);
+    let grace = [grace.term_ms, grace.survivor_ms].map(Duration::from_millis);
+    kill_all(id, recorded_process(state), exemptions, grace)
+}
+
+/// Kills everything that is marked as the loop `id`'s, if nothing else is known about the loop.
+/// Returns the same as [`sweep`].
+#[cfg(feature = "cli")]
+pub(crate) fn sweep_by_id(id: &str, exemptions: &Exemptions) -> (usize, Vec<u32>) {
+    kill_all(id, None, exemptions, [Duration::from_secs(1); 2])
+}
+
+fn kill_all(
+    id: &str,
+    process: Option<ProcessIdentity>,
+    exemptions: &Exemptions,
+    [grace, survivor]: [Duration; 2],
+) -> (usize, Vec<u32>) {
     let started = Instant::now();
     let (mut signaled, mut empty_scans) = (Vec::new(), 0);
     loop {

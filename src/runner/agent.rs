@@ -14,7 +14,7 @@ use crate::engine::event::{AgentReport, Fault, Marker};
 use crate::engine::plan::PromptDelivery;
 use crate::engine::usage::Tokens;
 use crate::engine::{Event, ProcessIdentity, format};
-use crate::os::program;
+use crate::os::{program, regular_file};
 use crate::process::{orphans, tree};
 use crate::terminal::emulator::TerminalOptions;
 use regex::Regex;
@@ -329,7 +329,7 @@ impl Runner<'_> {
         let log = self.rec.dir.output_log(state.iteration);
         // While an iteration runs, the end of a long log is in a second file.
         for path in [log.clone(), log.with_extension("tail")] {
-            let Ok(mut log) = File::open(path) else {
+            let Ok(mut log) = regular_file::open(&path, false) else {
                 continue;
             };
             let mut buffer = vec![0; 64 * 1024];

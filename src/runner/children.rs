@@ -5,7 +5,7 @@ use super::{Runner, RunnerError};
 use crate::engine::Event;
 use crate::engine::format::duration;
 use crate::store::children::loop_names;
-use crate::store::{InboxMessage, LoopDir, StateDir, cache, inbox, lock_holder};
+use crate::store::{InboxMessage, LoopDir, StateDir, cache, inbox, loop_holder};
 use std::time::{Duration, Instant};
 
 /// The child loops that a finished loop waits for. The names in `waited` and `stopped` are recorded
@@ -35,9 +35,7 @@ impl Runner<'_> {
         stop: bool,
     ) -> Result<bool, RunnerError> {
         let mut children = self.children.take().unwrap_or_default();
-        children
-            .running
-            .retain(|dir| lock_holder(&dir.lock()).is_some());
+        children.running.retain(|dir| loop_holder(dir).is_some());
         if children.running.is_empty() {
             self.find_children(&mut children);
         }

@@ -8,6 +8,9 @@ use std::time::{Duration, Instant, SystemTime};
 /// The interval at which the clock is written to disk while the runner is awake. A crash loses at
 /// most this much of the loop's time, plus the time that the runner slept.
 const HEARTBEAT_INTERVAL: Duration = Duration::from_millis(900);
+/// How much later than the wall clock allows a saved time may be. The wall clock can be set back a
+/// little while a runner works.
+const HEARTBEAT_TOLERANCE_MS: u64 = 60_000;
 /// The interval at which a wall-clock alarm is compared with the clock, because the clock can be
 /// set. A monotonic timer is not enough: it stops while the machine sleeps.
 const WALL_CHECK_INTERVAL: Duration = Duration::from_secs(60);
@@ -22,28 +25,41 @@ pub(super) struct Clock {
 }
 
 impl Clock {
-    /// Continues a loop's clock from its state or, after a crash, from the heartbeat file.
-    pub(super) fn open(dir: &LoopDir, state: &State) -> io::Result<Self> {
+    /// Continues a loop's clock from its state or, after a crash, from the heartbeat file. Also
+    /// returns a warning if the file's value is not plausible.
+    pub(super) fn open(dir: &LoopDir, state: &State) -> io::Result<(Self, Option<String>)> {
         let (reached_ms, heartbeat) = Heartbeat::open(dir)?;
+        // The clock of a runner that has crashed cannot have advanced further than the wall clock.
+        let elapsed_ms = wall_ms().saturating_sub(state.wall_ms).max(0) as u64;
+        let latest_ms = state.clock_ms.saturating_add(elapsed_ms);
+        let is_plausible = reached_ms <= latest_ms.saturating_add(HEARTBEAT_TOLERANCE_MS);
         let crashed = !matches!(
             state.phase,
             Phase::NotStarted | Phase::Paused | Phase::Ended(_)
         );
-        let offset_ms = if crashed {
+        let offset_ms = if crashed && is_plausible {
             state.clock_ms.max(reached_ms)
         } else {
             state.clock_ms
         };
-        Ok(Self {
+        let warning = (crashed && !is_plausible).then(|| {
+            format!(
+                "{}: ralph ignores the saved time, which is later than the clock allows",
+                heartbeat.path().display()
+            )
+        });
+        let clock = Self {
             started: Instant::now(),
             offset_ms,
             heartbeat,
             beat_at: Instant::now(),
-        })
+        };
+        Ok((clock, warning))
     }
 
     pub(super) fn now_ms(&self) -> u64 {
-        self.offset_ms + self.started.elapsed().as_millis() as u64
+        self.offset_ms
+            .saturating_add(self.started.elapsed().as_millis() as u64)
     }
 
     /// Sets the clock to `clock_ms`, to add time that passed without a runner.

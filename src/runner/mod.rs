@@ -42,7 +42,7 @@ use crate::git::TreeContent;
 use crate::os;
 use crate::process::signals::SignalEvent;
 use crate::process::{orphans, pty};
-use crate::store::{self, JournalHeader, JournalLine, LoopDir, OpenedJournal, dir};
+use crate::store::{self, JournalHeader, JournalLine, LoopDir, OpenedJournal};
 use bus_relay::BusRelay;
 use children::ChildDrain;
 use clock::Alarms;
@@ -168,7 +168,7 @@ impl<'a> Runner<'a> {
         if exit.is_err() {
             self.stop_job();
         }
-        if !self.rec.is_deleted() {
+        if self.rec.is_in_place() {
             self.rec.save_cache();
         }
         Ok((exit?, self.rec.header, self.rec.state))
@@ -237,7 +237,6 @@ impl<'a> Runner<'a> {
             self.rec.record_fault(Fault::Survivors, detail)?;
         }
         let _ = self.create_task_dir();
-        drop(dir::append_file(&self.rec.dir.inbox()));
         self.watch_files();
         Ok(())
     }

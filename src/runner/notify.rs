@@ -10,12 +10,12 @@ use super::{Runner, RunnerError};
 use crate::agent::redact::Redactor;
 use crate::engine::long_rest::{LongRest, RestStage};
 use crate::engine::{Event, State};
+use crate::os::regular_file;
 use crate::process::exemptions::Exemptions;
 use crate::process::{orphans, signals};
 use crate::store::dir::create_file;
 use crate::store::{JournalHeader, LoopDir};
 use serde_json::Value;
-use std::fs::File;
 use std::io::{self, Write};
 use std::time::Duration;
 
@@ -95,7 +95,7 @@ impl Notification<'_> {
             dir: &plan.workspace,
             env: &env,
             unset: &[],
-            stdin: Some(File::open(&path)?),
+            stdin: Some(regular_file::open(&path, false)?),
             terminal: None,
             limits: JobLimits {
                 log,

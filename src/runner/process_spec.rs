@@ -89,7 +89,7 @@ impl ProcessSpec<'_> {
         if matches!(scope, KillScope::Everything { .. }) {
             let stdin = match self.stdin.take() {
                 Some(file) => file,
-                None => File::open("/dev/null")?,
+                None => os::open_null()?,
             };
             let pid = os::spawn::SessionProcess {
                 command: self.command,

@@ -256,7 +256,7 @@ fn prompt_path(dir: &LoopDir, iteration: u32) -> PathBuf {
 /// The state is captured once and saved for later runners.
 fn open_base(dir: &LoopDir, workspace: &Path) -> Result<DiffBase, String> {
     let path = dir.diff_base();
-    if let Ok(text) = fs::read_to_string(&path) {
+    if let Ok(text) = regular_file::read_text(&path, false) {
         return serde_json::from_str(&text).map_err(|_| NOT_IN_GIT.to_owned());
     }
     let base = DiffBase::capture(workspace, &dir.git_scratch())?;

@@ -32,6 +32,9 @@ impl Runner<'_> {
             return Ok(Flow::Wait);
         }
         for order in orders {
+            if self.reactor.running().is_none() && is_step(&order) {
+                self.rec.check_files()?;
+            }
             match order {
                 _ if job_of(&order).is_some() && self.reactor.running().is_some() => {}
                 Effect::Notify { stage, rest } => {
@@ -98,6 +101,11 @@ impl Runner<'_> {
             .task_dir
             .archive(&self.rec.state.claims.markers, &dir, &self.rec.redactor);
         self.bus.publish_exit(&mut self.rec);
+        if !self.rec.is_in_place() {
+            let missing = self.missing_dir();
+            let warning = format!("{missing}; other commands do not see how the loop ended");
+            self.rec.warn(&warning);
+        }
         let state = &self.rec.state;
         let worktree = state.plan.worktree.as_ref();
         self.rec.record(Event::Finished {
@@ -124,6 +132,12 @@ fn may_continue(job: JobKey, orders: &[Effect]) -> bool {
             .any(|order| matches!(order, Effect::Finish(_) | Effect::Leave)),
         _ => orders.iter().any(|order| job_of(order) == Some(job)),
     }
+}
+
+/// Returns whether an order starts something or ends the loop. Before that, the loop's files must
+/// be as this runner left them.
+fn is_step(order: &Effect) -> bool {
+    job_of(order).is_some() || matches!(order, Effect::Finish(_))
 }
 
 /// Returns the key of the job that carries out an order, or `None` if the order needs no job.

@@ -6,7 +6,9 @@ use crate::agent::redact::Redactor;
 use crate::engine::event::{Fault, Notice, Request, RequestSource};
 use crate::engine::{Act, Event, Now, State};
 use crate::store::activity::ActivityWriter;
-use crate::store::{Journal, JournalHeader, JournalLine, LoopDir, OpenedJournal, cache};
+use crate::store::{
+    Journal, JournalHeader, JournalLine, LockFileGuard, LoopDir, OpenedJournal, cache,
+};
 use std::borrow::Cow;
 use std::time::{Duration, Instant};
 
@@ -22,6 +24,7 @@ pub(super) struct Recorder<'a> {
     pub(super) redactor: Redactor,
     pub(super) observer: &'a mut dyn Observer,
     journal: Journal,
+    lock_file: LockFileGuard,
     /// The activity file of the running iteration. `None` between iterations.
     activity: Option<ActivityWriter>,
     cached_at: Option<Instant>,
@@ -43,8 +46,12 @@ impl<'a> Recorder<'a> {
         for warning in warnings {
             observer.warn(&warning);
         }
-        let clock = Clock::open(&dir, &state)?;
+        let (clock, warning) = Clock::open(&dir, &state)?;
+        if let Some(warning) = warning {
+            observer.warn(&warning);
+        }
         Ok(Self {
+            lock_file: LockFileGuard::new(&dir),
             dir,
             header,
             state,
@@ -69,7 +76,9 @@ impl<'a> Recorder<'a> {
             ms: now.delta_ms,
             event: self.redact(event),
         };
-        if let Err(error) = self.journal.append(&line) {
+        let appended = self.journal.append(&line);
+        self.show_journal_warnings();
+        if let Err(error) = appended {
             if self.disk_full || !error.is_disk_full() {
                 return Err(error.into());
             }
@@ -143,9 +152,29 @@ impl<'a> Recorder<'a> {
         self.disk_full
     }
 
-    /// Returns whether the loop's directory was deleted.
-    pub(super) fn is_deleted(&self) -> bool {
-        self.journal.is_deleted()
+    /// Returns whether the loop's directory is still where it was when the loop was opened.
+    pub(super) fn is_in_place(&self) -> bool {
+        self.journal.is_in_place()
+    }
+
+    /// Undoes what other processes did to the journal and the lock file, with a warning. Fails if
+    /// that is not possible. This takes a few system calls, so call it before every step.
+    pub(super) fn check_files(&mut self) -> Result<(), RunnerError> {
+        let checked = self.journal.check_length();
+        self.show_journal_warnings();
+        checked?;
+        if self.is_in_place()
+            && let Some(warning) = self.lock_file.restore()?
+        {
+            self.observer.warn(&warning);
+        }
+        Ok(())
+    }
+
+    fn show_journal_warnings(&mut self) {
+        for warning in self.journal.take_warnings() {
+            self.observer.warn(&warning);
+        }
     }
 
     /// Saves the state for readers. Errors are ignored, because readers can fold the journal

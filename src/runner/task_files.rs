@@ -38,6 +38,13 @@ impl Runner<'_> {
     }
 
     pub(super) fn read_inbox(&mut self) -> Result<(), RunnerError> {
+        // A moved directory is reported before the next step.
+        if !self.rec.is_in_place() {
+            return Ok(());
+        }
+        if let Some(warning) = inbox::restore(&self.rec.dir, self.rec.state.inbox_offset)? {
+            self.rec.warn(&warning);
+        }
         for (message, offset) in inbox::read(&self.rec.dir, self.rec.state.inbox_offset)? {
             if let Some(event) = event_from_message(message, offset) {
                 self.rec.record(event)?;
@@ -84,10 +91,8 @@ impl Runner<'_> {
     /// Checks that the loop's directory and the workspace still exist.
     pub(super) fn check_places(&self) -> FaultResult<()> {
         let plan = &self.rec.state.plan;
-        if self.rec.is_deleted() {
-            let dir = self.rec.dir.path().display();
-            let detail = format!("the loop's directory was deleted: {dir}");
-            return Err((Fault::Disk, detail));
+        if !self.rec.is_in_place() {
+            return Err((Fault::Disk, self.missing_dir()));
         }
         if let Some(own) = plan.worktree.as_ref().filter(|own| !worktree::exists(own)) {
             return Err((Fault::Workspace, worktree::missing_message(own)));
@@ -100,6 +105,17 @@ impl Runner<'_> {
             return Err((Fault::Workspace, detail));
         }
         Ok(())
+    }
+
+    /// Describes why other processes do not find the loop's journal where this runner opened it.
+    pub(super) fn missing_dir(&self) -> String {
+        let dir = self.rec.dir.path();
+        let what = if dir.exists() {
+            "the loop's directory was replaced by another one"
+        } else {
+            "the loop's directory was deleted or moved"
+        };
+        format!("{what}: {}", dir.display())
     }
 
     /// Checks that an iteration can start in the workspace, and creates the task directory.

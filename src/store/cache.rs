@@ -6,15 +6,19 @@
 
 use super::dir::create_file;
 use super::error::IoContext;
-use super::{JournalHeader, LoopDir, Result, fold};
+use super::fold::FoldRange;
+use super::{JournalHeader, LoopDir, Result, fold, seal};
 use crate::engine::limits::Limits;
 use crate::engine::{Plan, State};
+use crate::os::regular_file;
 use serde::{Deserialize, Serialize};
 use std::fs::{self, File};
-use std::io::{self, BufReader, Read, Seek, SeekFrom, Write};
+use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::Path;
 
 const VERSION: u64 = 3;
+/// A longer cache is ignored. A state is bounded; the longest contain a task of 16 MiB.
+const SIZE_MAX: u64 = 64 << 20;
 
 /// The content of a journal at the time it was read.
 #[derive(Clone, Debug, PartialEq)]
@@ -111,13 +115,35 @@ pub(crate) fn save(
     write().context("write", &path)
 }
 
+/// Returns the ID of a loop whose journal is damaged: from the journal's first line or, if that is
+/// damaged too, from the cache. `None` if neither is readable.
+pub(crate) fn id_of_damaged_loop(dir: &LoopDir) -> Option<String> {
+    let path = dir.journal();
+    let journal = fold::open_journal(&path).ok();
+    let header = journal.and_then(|mut reader| fold::read_header(&mut reader, &path).ok());
+    let id = header.map(|header| header.id);
+    let id = id.or_else(|| load(&dir.state()).map(|cached| cached.id));
+    id.filter(|id| !id.is_empty())
+}
+
+/// Returns whether another version of ralph wrote the cache.
+pub(super) fn is_by_other_version(dir: &LoopDir) -> bool {
+    #[derive(Deserialize)]
+    struct Writer {
+        by: String,
+    }
+    read_bytes(&dir.state())
+        .and_then(|bytes| serde_json::from_slice::<Writer>(&bytes).ok())
+        .is_some_and(|cached| cached.by != WRITER)
+}
+
 /// Reads the journal without changing any file. An incomplete last line is ignored.
 pub(crate) fn read(dir: &LoopDir) -> Result<LoopView> {
     // Load the cache before opening the journal, so that the journal is at least as long as the
     // cache says.
     let cached = load(&dir.state());
     let path = dir.journal();
-    let mut reader = BufReader::new(File::open(&path).context("open", &path)?);
+    let mut reader = fold::open_journal(&path)?;
     let raw_header = fold::read_header(&mut reader, &path)?;
     let start = raw_header.len();
 
@@ -127,7 +153,12 @@ pub(crate) fn read(dir: &LoopDir) -> Result<LoopView> {
     {
         let (header, offset) = (cached.header(), cached.offset);
         // If a line is damaged, read everything, so that the error names the right line number.
-        let Ok(folded) = fold::fold_lines(&mut reader, &path, cached.state, offset, 0) else {
+        let range = FoldRange {
+            start: offset,
+            lines_before: 0,
+            end: end_of_own_lines(dir, reader.get_ref(), offset),
+        };
+        let Ok(folded) = fold::fold_lines(&mut reader, &path, cached.state, range) else {
             return read_whole(dir);
         };
         return Ok(LoopView {
@@ -142,13 +173,18 @@ pub(crate) fn read(dir: &LoopDir) -> Result<LoopView> {
 
 fn read_whole(dir: &LoopDir) -> Result<LoopView> {
     let path = dir.journal();
-    let mut reader = BufReader::new(File::open(&path).context("open", &path)?);
+    let mut reader = fold::open_journal(&path)?;
     let raw_header = fold::read_header(&mut reader, &path)?;
     let start = raw_header.len();
     let header = raw_header.parse(&path)?;
     reader.seek(SeekFrom::Start(start)).context("read", &path)?;
     let initial = State::new(header.plan.clone());
-    let folded = fold::fold_lines(&mut reader, &path, initial, start, 1)?;
+    let range = FoldRange {
+        start,
+        lines_before: 1,
+        end: end_of_own_lines(dir, reader.get_ref(), start),
+    };
+    let folded = fold::fold_lines(&mut reader, &path, initial, range)?;
     Ok(LoopView {
         header,
         state: folded.state,
@@ -156,9 +192,25 @@ fn read_whole(dir: &LoopDir) -> Result<LoopView> {
     })
 }
 
+/// Returns the offset at which the lines that ralph wrote end, so that readers ignore lines of other
+/// processes. `read` bytes are known to be ralph's own.
+fn end_of_own_lines(dir: &LoopDir, journal: &File, read: u64) -> u64 {
+    // Usually the cache covers the whole journal, and the seal need not be read.
+    let is_complete = journal.metadata().is_ok_and(|data| data.len() == read);
+    if is_complete || is_by_other_version(dir) {
+        return u64::MAX;
+    }
+    seal::read(dir).map_or(u64::MAX, |seal| seal.next.len)
+}
+
 fn load(path: &Path) -> Option<CachedState> {
-    let cached: CachedState = serde_json::from_slice(&fs::read(path).ok()?).ok()?;
+    let cached: CachedState = serde_json::from_slice(&read_bytes(path)?).ok()?;
     (cached.version == VERSION && cached.by == WRITER).then_some(cached)
+}
+
+fn read_bytes(path: &Path) -> Option<Vec<u8>> {
+    let (bytes, more) = regular_file::read(path, SIZE_MAX, false).ok()?;
+    (!more).then_some(bytes)
 }
 
 /// Moves the reader to `offset`, and returns whether a line ends at that offset.

@@ -1,6 +1,9 @@
 //! Finds a loop's children and ancestors, and all background loops.
 
-use super::{LockHolder, LoopDir, LoopView, StateDir, cache, is_starting, lock_holder};
+use super::lock::is_locked;
+use super::{
+    Journal, LockHolder, LoopDir, LoopView, StateDir, cache, is_starting, lock_holder, loop_holder,
+};
 use std::fs;
 
 /// Maximum number of ancestors to follow. Edited headers could otherwise form an endless cycle.
@@ -14,7 +17,7 @@ impl StateDir {
         let mut dirs: Vec<LoopDir> = names.iter().map(|name| self.loop_dir(name)).collect();
         dirs.retain(|dir| {
             dir.name() != parent
-                && (is_starting(dir) || lock_holder(&dir.lock()).is_some())
+                && (is_starting(dir) || loop_holder(dir).is_some())
                 && cache::read(dir).is_ok_and(|view| {
                     view.header.parent.as_deref() == Some(parent)
                         && view.header.created_ms >= since_ms
@@ -60,17 +63,23 @@ impl StateDir {
         cache::read(&self.loop_dir(name)).ok()?.header.parent
     }
 
-    /// Returns the lock holders of all running background loops.
-    pub(crate) fn background_holders(&self) -> Vec<LockHolder> {
+    /// Returns the lock holders of all running background loops. A lock file alone proves nothing,
+    /// because any process can write one: the loop must have a journal that was started in the
+    /// background and is locked too.
+    pub(crate) fn background_holders(&self) -> Vec<(LoopDir, LockHolder)> {
         let entries = fs::read_dir(self.root().join("loops"))
             .into_iter()
             .flatten()
             .flatten();
-        let locks = entries.map(|entry| LoopDir::new(entry.path()).lock());
-        locks
-            .filter_map(|lock| lock_holder(&lock))
-            .filter(|holder| holder.background)
-            .collect()
+        let dirs = entries.map(|entry| LoopDir::new(entry.path()));
+        dirs.filter_map(|dir| {
+            let holder = lock_holder(&dir.lock()).filter(|holder| holder.background)?;
+            let is_loop = is_locked(&dir.journal())
+                && Journal::read_header(&dir)
+                    .is_ok_and(|header| header.background && header.name == dir.name());
+            is_loop.then_some((dir, holder))
+        })
+        .collect()
     }
 }
 

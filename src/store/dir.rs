@@ -1,11 +1,12 @@
 //! Names the files in a loop's directory, and creates files that only their owner can access.
 
-use super::Result;
 use super::error::IoContext;
+use super::{Result, aside};
 use crate::engine::plan::Scm;
-use std::fs::{self, DirBuilder, File, OpenOptions};
+use crate::os::{self, regular_file};
+use std::fs::{self, DirBuilder, File};
 use std::io::{self, ErrorKind, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
 /// A loop's directory. Methods named after a file return its path, whether or not the file exists.
@@ -187,21 +188,12 @@ impl LoopDir {
 
 /// Creates an empty file, or truncates an existing one. A new file gets mode 0600.
 pub(crate) fn create_file(path: &Path) -> io::Result<File> {
-    OpenOptions::new()
-        .write(true)
-        .create(true)
-        .truncate(true)
-        .mode(0o600)
-        .open(path)
+    regular_file::truncate(path)
 }
 
 /// Opens a file for appending. A new file gets mode 0600.
 pub(crate) fn append_file(path: &Path) -> io::Result<File> {
-    OpenOptions::new()
-        .append(true)
-        .create(true)
-        .mode(0o600)
-        .open(path)
+    regular_file::append(path)
 }
 
 /// Creates a directory and its parents with mode 0700, unless they exist.
@@ -214,18 +206,15 @@ pub(crate) fn create_dir(path: &Path) -> io::Result<()> {
 /// is only a precaution.
 pub(super) fn write_gitignore(dir: &Path) {
     let ignore = dir.join(".gitignore");
-    if let Ok(mut file) = OpenOptions::new()
-        .write(true)
-        .create_new(true)
-        .mode(0o600)
-        .open(ignore)
-    {
+    if let Ok(mut file) = regular_file::create_new(&ignore) {
         let _ = file.write_all(b"*\n");
     }
 }
 
+/// Removes a file if it exists. Anything else in its place is renamed.
 pub(super) fn remove_if_exists(path: &Path) -> io::Result<()> {
     match fs::remove_file(path) {
+        Err(e) if e.kind() == ErrorKind::IsADirectory => aside::move_away(path).map(drop),
         Err(e) if e.kind() != ErrorKind::NotFound => Err(e),
         _ => Ok(()),
     }
@@ -233,5 +222,5 @@ pub(super) fn remove_if_exists(path: &Path) -> io::Result<()> {
 
 /// Makes the creation and renaming of a directory's entries durable.
 pub(super) fn sync_dir(path: &Path) -> io::Result<()> {
-    File::open(path)?.sync_all()
+    os::sync_dir(path)
 }

@@ -1,5 +1,6 @@
 //! Defines the store's errors, and hints for users.
 
+use crate::os::regular_file;
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::{error, fmt};
@@ -24,6 +25,12 @@ pub(crate) enum StoreError {
         path: PathBuf,
         /// The line number, counted from 1.
         line: usize,
+        detail: String,
+    },
+    /// Another process has changed a journal, and ralph cannot undo the change.
+    Altered {
+        path: PathBuf,
+        /// What is wrong with the file.
         detail: String,
     },
     /// The file's first line is not a journal header.
@@ -58,6 +65,11 @@ impl StoreError {
                 removal(path)
             )),
             Self::NotAJournal { path } => Some(format!("ralph changed nothing; {}", removal(path))),
+            Self::Altered { path, .. } => Some(format!(
+                "restore the file, or remove the loop: ralph rm {name}; to continue from what is left, delete {} and run `ralph resume {name}`",
+                path.with_file_name("seal").display(),
+                name = loop_name(path)
+            )),
             Self::InvalidName { .. } => Some(
                 "use at most 63 characters: a-z, 0-9, `_` and `-`, with a letter or digit first"
                     .to_owned(),
@@ -93,10 +105,11 @@ impl StoreError {
         let Self::Io { source, .. } = self else {
             return false;
         };
-        matches!(
-            source.kind(),
-            PermissionDenied | ReadOnlyFilesystem | NotADirectory | IsADirectory
-        )
+        regular_file::is_not_regular(source)
+            || matches!(
+                source.kind(),
+                PermissionDenied | ReadOnlyFilesystem | NotADirectory | IsADirectory
+            )
     }
 }
 
@@ -115,6 +128,11 @@ impl fmt::Display for StoreError {
                 write!(f, "{} is damaged at line {line}: {detail}", path.display())
             }
             Self::NotAJournal { path } => write!(f, "{} is not a journal", path.display()),
+            Self::Altered { path, detail } => write!(
+                f,
+                "{} was changed by another process: {detail}",
+                path.display()
+            ),
             Self::InvalidName { name } => {
                 write!(f, "`{}` is not a valid loop name", name.escape_debug())
             }
@@ -149,14 +167,19 @@ impl<T> IoContext<T> for io::Result<T> {
 
 /// Returns the command that removes a loop whose journal is damaged.
 fn removal(journal: &Path) -> String {
-    let loop_dir = journal.parent();
-    let name = loop_dir.and_then(Path::file_name).unwrap_or_default();
-    let is_archived = loop_dir
+    let is_archived = journal
+        .parent()
         .and_then(Path::parent)
         .is_some_and(|dir| dir.ends_with("archive"));
     if is_archived {
         "remove it: ralph rm --ended --force".into()
     } else {
-        format!("remove the loop: ralph rm {} --force", name.display())
+        format!("remove the loop: ralph rm {} --force", loop_name(journal))
     }
+}
+
+/// Returns the name of the loop whose journal is at this path.
+fn loop_name(journal: &Path) -> String {
+    let dir = journal.parent().and_then(Path::file_name);
+    dir.unwrap_or_default().to_string_lossy().into_owned()
 }

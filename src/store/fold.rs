@@ -2,10 +2,13 @@
 
 use super::error::IoContext;
 use super::journal_line::{FormatMarker, VERSION};
+use super::lines::{LINE_MAX, read_line};
 use super::{JournalHeader, JournalLine, Result, StoreError};
 use crate::engine::State;
 use crate::engine::plan::RULES;
-use std::io::BufRead;
+use crate::os::regular_file;
+use std::fs::File;
+use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 
 /// A state, and how far into the journal it reaches.
@@ -49,11 +52,23 @@ impl RawHeader {
     }
 }
 
+/// Opens a journal for reading.
+pub(super) fn open_journal(path: &Path) -> Result<BufReader<File>> {
+    match regular_file::open(path, false) {
+        Err(error) if regular_file::is_not_regular(&error) => Err(StoreError::NotAJournal {
+            path: path.to_owned(),
+        }),
+        file => Ok(BufReader::new(file.context("open", path)?)),
+    }
+}
+
 /// Reads the first line and checks that this version can read the journal. No caller may change the
 /// file before this check has passed.
 pub(super) fn read_header(reader: &mut impl BufRead, path: &Path) -> Result<RawHeader> {
     let mut raw = Vec::new();
-    reader.read_until(b'\n', &mut raw).context("read", path)?;
+    // A file without line ends must not fill the memory.
+    let mut bounded = reader.by_ref().take(LINE_MAX as u64);
+    bounded.read_until(b'\n', &mut raw).context("read", path)?;
     let not_a_journal = || StoreError::NotAJournal {
         path: path.to_owned(),
     };
@@ -77,39 +92,56 @@ pub(super) fn read_header(reader: &mut impl BufRead, path: &Path) -> Result<RawH
     Ok(RawHeader { raw, id: marker.id })
 }
 
-/// Folds the lines from `offset`, where the reader is positioned, to the end of the file.
-/// `lines_before` is the number of lines before `offset`, for error messages.
+/// The part of a journal to fold.
+#[derive(Clone, Copy)]
+pub(super) struct FoldRange {
+    /// The offset of the first line, where the reader is positioned.
+    pub(super) start: u64,
+    /// The number of lines before `start`, for error messages.
+    pub(super) lines_before: usize,
+    /// The offset at which to stop, even if the file is longer.
+    pub(super) end: u64,
+}
+
+/// Folds the lines of a range, or up to the end of the file if that comes first.
 pub(super) fn fold_lines(
     reader: &mut impl BufRead,
     path: &Path,
     mut state: State,
-    mut offset: u64,
-    lines_before: usize,
+    range: FoldRange,
 ) -> Result<FoldResult> {
+    let mut offset = range.start;
     let mut raw = Vec::new();
-    for number in lines_before + 1.. {
-        raw.clear();
-        let read = reader.read_until(b'\n', &mut raw).context("read", path)? as u64;
-        if read == 0 {
+    for number in range.lines_before + 1.. {
+        if offset >= range.end {
+            break;
+        }
+        let line = read_line(reader, &mut raw).context("read", path)?;
+        if line.len == 0 {
             break;
         }
         // Stop at an incomplete line, even if more data arrives meanwhile: a runner may be writing
         // it.
-        if raw.pop() != Some(b'\n') {
+        if !line.is_complete {
             return Ok(FoldResult {
                 state,
                 offset,
-                torn: read,
+                torn: line.len,
             });
         }
-        match parse_line(&raw) {
-            Ok(line) => state.step(line.now(), &line.event),
+        let parsed = if line.is_cut {
+            Err("the line is too long".to_owned())
+        } else {
+            parse_line(&raw)
+        };
+        match parsed {
+            Ok(event) => state.step(event.now(), &event.event),
             // A crash can only damage the last line.
             Err(_) if reader.fill_buf().context("read", path)?.is_empty() => {
                 return Ok(FoldResult {
                     state,
                     offset,
-                    torn: read,
+                    torn: line.len,
                 });
             }
             Err(detail) => {
@@ -120,7 +152,7 @@ pub(super) fn fold_lines(
                 });
             }
         }
-        offset += read;
+        offset += line.len;
     }
     Ok(FoldResult {
         state,

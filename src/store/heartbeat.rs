@@ -3,27 +3,41 @@
 //! The heartbeat is not an event, because it does not change the loop. After a crash, the next
 //! runner uses it to count the time since the last journal line.
 
-use super::LoopDir;
-use super::dir::append_file;
-use std::fs::{self, File};
-use std::io;
+use super::{LoopDir, aside};
+use crate::os::regular_file;
+use std::fs::File;
+use std::io::{self, Read};
 use std::os::unix::fs::FileExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+
+/// The maximum length of the file, in bytes.
+const SIZE_MAX: u64 = 64;
 
 /// The open file that contains a loop's clock.
 pub(crate) struct Heartbeat {
     file: File,
+    path: PathBuf,
 }
 
 impl Heartbeat {
     /// Opens the heartbeat file. Also returns the saved clock in milliseconds; 0 if none was saved.
     pub(crate) fn open(dir: &LoopDir) -> io::Result<(u64, Self)> {
-        let clock_ms = fs::read_to_string(path(dir))
-            .ok()
-            .and_then(|text| text.trim().parse().ok());
-        drop(append_file(&path(dir))?);
-        let file = File::options().write(true).open(path(dir))?;
-        Ok((clock_ms.unwrap_or(0), Self { file }))
+        let path = path(dir);
+        let file = match regular_file::create(&path) {
+            Err(error) if regular_file::is_not_regular(&error) => {
+                aside::move_away(&path)?;
+                regular_file::create(&path)?
+            }
+            file => file?,
+        };
+        let mut text = String::new();
+        let read = (&file).take(SIZE_MAX).read_to_string(&mut text);
+        let clock_ms = read.ok().and_then(|_| text.trim().parse().ok());
+        Ok((clock_ms.unwrap_or(0), Self { file, path }))
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
     }
 
     /// Saves the clock, in milliseconds.
@@ -51,7 +65,7 @@ mod tests {
         heartbeat.write(1234).unwrap();
         heartbeat.write(99).unwrap();
         assert_eq!(Heartbeat::open(&dir).unwrap().0, 99);
-        fs::write(path(&dir), "garbage").unwrap();
+        std::fs::write(path(&dir), "garbage").unwrap();
         assert_eq!(Heartbeat::open(&dir).unwrap().0, 0);
     }
 }

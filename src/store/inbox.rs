@@ -1,17 +1,17 @@
 //! A loop's inbox: any process may append messages to the file, and the holder of the loop's lock
 //! reads them.
 
-use super::dir::append_file;
 use super::error::IoContext;
-use super::{LoopDir, Result, lock_holder};
+use super::lines::read_line;
+use super::{LoopDir, Result, aside, cache, loop_holder};
 use crate::engine::LimitChange;
 use crate::engine::event::Request;
 use crate::os::regular_file;
 use rustix::process::{Pid, Signal, kill_process};
 use serde::{Deserialize, Serialize};
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, ErrorKind, Read, Seek, SeekFrom, Write};
-use std::path::Path;
+use std::io::{self, BufReader, ErrorKind, Read, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
 
 /// A message to a loop. The variants are named after the events that they become.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -42,16 +42,30 @@ pub enum InboxMessage {
     Unknown,
 }
 
-/// Appends a message to a loop's inbox.
-pub(crate) fn append(dir: &LoopDir, message: &InboxMessage) -> Result<()> {
+/// At most this many unread bytes are read. A runner moves an inbox with more of them away.
+const UNREAD_MAX: u64 = 16 << 20;
+/// How often a message is written again because another process replaces the inbox meanwhile.
+const WRITE_TRIES: u32 = 5;
+
+/// Appends a message to a loop's inbox, and returns the offset at which it ends.
+pub(crate) fn append(dir: &LoopDir, message: &InboxMessage) -> Result<u64> {
     let path = dir.inbox();
-    write(&path, message).context("write", &path)?;
+    // The runner reads from this offset on, even if the inbox was cut or deleted meanwhile.
+    let consumed = cache::read(dir).map_or(0, |view| view.state.inbox_offset);
+    let end = write(&path, message, consumed).context("write", &path)?;
     // With many loops, the system may run out of file watches, and a runner without a watch polls
     // slowly.
-    if let Some(holder) = lock_holder(&dir.lock()).filter(|holder| holder.background) {
+    if let Some(holder) = loop_holder(dir).filter(|holder| holder.background) {
         wake_runner(holder.pid);
     }
-    Ok(())
+    Ok(end)
+}
+
+/// Returns whether the inbox still has the message that ends at the offset `end`.
+pub(crate) fn still_has(dir: &LoopDir, end: u64) -> bool {
+    regular_file::open(&dir.inbox(), false)
+        .and_then(|file| file.metadata())
+        .is_ok_and(|data| data.len() >= end)
 }
 
 /// Makes the runner with this process ID check its inbox, by sending SIGWINCH. The signal is
@@ -62,16 +76,54 @@ fn wake_runner(pid: u32) {
     }
 }
 
-fn write(path: &Path, message: &InboxMessage) -> io::Result<()> {
-    let mut line = serde_json::to_string(message)? + "\n";
-    let mut file = append_file(path)?;
-    // Start a new line after one that a crash or a full disk cut short. An empty line is harmless.
-    if ends_in_mid_line(path)? {
-        line.insert(0, '\n');
+fn write(path: &Path, message: &InboxMessage, consumed: u64) -> io::Result<u64> {
+    let line = serde_json::to_string(message)? + "\n";
+    for _ in 0..WRITE_TRIES {
+        let mut file = open_for_append(path)?.0;
+        pad(&mut file, consumed)?;
+        // Start a new line after one that a crash or a full disk cut short. An empty line is
+        // harmless.
+        let start = if ends_in_mid_line(&mut file)? {
+            "\n"
+        } else {
+            ""
+        };
+        write_once(&mut file, format!("{start}{line}").as_bytes())?;
+        // The file is open for appending, so its position is the end of what was just written.
+        let end = file.stream_position()?;
+        if end - line.len() as u64 >= consumed && regular_file::is_at(&file, path)? {
+            return Ok(end);
+        }
     }
+    Err(io::Error::other("another process keeps replacing it"))
+}
+
+/// Opens the inbox, and creates it if it is missing. Moves anything else in its place away, and
+/// returns the new path.
+fn open_for_append(path: &Path) -> io::Result<(File, Option<PathBuf>)> {
+    match regular_file::append(path) {
+        Err(error) if regular_file::is_not_regular(&error) => {
+            let away = aside::move_away(path)?;
+            Ok((regular_file::append(path)?, Some(away)))
+        }
+        file => Ok((file?, None)),
+    }
+}
+
+/// Extends the file with newlines to `len` bytes. An appended newline, unlike a new length, cannot
+/// overwrite a message that another process appends meanwhile.
+fn pad(file: &mut File, len: u64) -> io::Result<()> {
+    let missing = len.saturating_sub(file.metadata()?.len());
+    if missing > 0 {
+        write_once(file, &vec![b'\n'; missing as usize])?;
+    }
+    Ok(())
+}
+
+fn write_once(file: &mut File, bytes: &[u8]) -> io::Result<()> {
     loop {
-        return match file.write(line.as_bytes()) {
-            Ok(written) if written == line.len() => Ok(()),
+        return match file.write(bytes) {
+            Ok(written) if written == bytes.len() => Ok(()),
             // The partial line cannot be removed, because other lines may already follow it.
             Ok(_) => Err(io::Error::from(ErrorKind::StorageFull)),
             Err(e) if e.kind() == ErrorKind::Interrupted => continue,
@@ -80,8 +132,33 @@ fn write(path: &Path, message: &InboxMessage) -> io::Result<()> {
     }
 }
 
-fn ends_in_mid_line(path: &Path) -> io::Result<bool> {
-    let mut file = File::open(path)?;
+/// Makes sure that the inbox exists and has at least the `consumed` bytes that the runner has read,
+/// so that the next message arrives. Returns a warning if it was deleted, cut or replaced. The
+/// process must hold the loop's lock.
+pub(crate) fn restore(dir: &LoopDir, consumed: u64) -> Result<Option<String>> {
+    let path = dir.inbox();
+    let restored = || -> io::Result<Option<String>> {
+        let (mut file, mut away) = open_for_append(&path)?;
+        let mut len = file.metadata()?.len();
+        if len.saturating_sub(consumed) > UNREAD_MAX {
+            away = Some(aside::move_away(&path)?);
+            (file, len) = (regular_file::append(&path)?, 0);
+        }
+        pad(&mut file, consumed)?;
+        let what = match away {
+            Some(away) => format!("was no inbox and is now {}", away.display()),
+            None if len < consumed => "was deleted or cut by another process".to_owned(),
+            None => return Ok(None),
+        };
+        let path = path.display();
+        Ok(Some(format!(
+            "{path} {what}; requests that were sent meanwhile may be lost"
+        )))
+    };
+    restored().context("write", &path)
+}
+
+fn ends_in_mid_line(file: &mut File) -> io::Result<bool> {
     let len = file.metadata()?.len();
     if len == 0 {
         return Ok(false);
@@ -99,6 +176,8 @@ pub(crate) fn read(dir: &LoopDir, from: u64) -> Result<Vec<(InboxMessage, u64)>>
     let file = match regular_file::open(&path, false) {
         Ok(file) => file,
         Err(e) if e.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
+        // The next writer or runner moves it away.
+        Err(e) if regular_file::is_not_regular(&e) => return Ok(Vec::new()),
         Err(e) => return Err(e).context("open", &path),
     };
     read_messages(file, from).context("read", &path)
@@ -106,14 +185,14 @@ pub(crate) fn read(dir: &LoopDir, from: u64) -> Result<Vec<(InboxMessage, u64)>>
 
 fn read_messages(mut file: File, from: u64) -> io::Result<Vec<(InboxMessage, u64)>> {
     file.seek(SeekFrom::Start(from))?;
-    let mut reader = BufReader::new(file);
+    let mut reader = BufReader::new(file.take(UNREAD_MAX));
     let mut messages = Vec::new();
     let mut offset = from;
     let mut raw = Vec::new();
     loop {
-        raw.clear();
-        offset += reader.read_until(b'\n', &mut raw)? as u64;
-        if raw.last() != Some(&b'\n') {
+        let line = read_line(&mut reader, &mut raw)?;
+        offset += line.len;
+        if !line.is_complete {
             return Ok(messages);
         }
         messages.push((

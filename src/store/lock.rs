@@ -1,22 +1,25 @@
 //! File locks: the holder of a loop's lock may apply events to the loop.
 //!
 //! The kernel releases a lock when the last process that shares the open file exits. A free lock is
-//! therefore proof that no runner is alive, which a pid in a file is not. The lock file is never
-//! deleted: otherwise two processes could hold locks on two files of the same name.
+//! therefore proof that no runner is alive, which a pid in a file is not. ralph never deletes a lock
+//! file: otherwise two processes could hold locks on two files of the same name. For the case that
+//! another process deletes it, a loop's journal is locked too (`store/loop_lock.rs`).
 
-use super::Result;
 use super::error::IoContext;
+use super::{Result, aside};
 use crate::engine::ProcessIdentity;
+use crate::os::regular_file;
 use serde::{Deserialize, Serialize};
-use std::fs::{self, File, OpenOptions, TryLockError};
+use std::fs::{File, TryLockError};
 use std::io::{self, Write};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 /// Time during which a failed attempt is repeated. [`lock_holder`] briefly takes a shared lock,
 /// which must not make an attempt fail.
-const RETRY_TIMEOUT: Duration = Duration::from_millis(200);
+pub(super) const RETRY_TIMEOUT: Duration = Duration::from_millis(200);
+/// The longest entry that is read, in bytes.
+const ENTRY_MAX: u64 = 64 << 10;
 
 /// The entry that the holder of a lock writes into the lock file. The entry is for display; it does
 /// not prove that the lock is held.
@@ -42,6 +45,9 @@ pub(crate) struct LockHolder {
 }
 
 impl LockHolder {
+    /// The value of `since` if the lock is held and its entry is lost.
+    pub(super) const UNKNOWN: &str = "unknown";
+
     pub(crate) fn process(&self) -> ProcessIdentity {
         ProcessIdentity {
             pid: self.pid,
@@ -76,9 +82,15 @@ impl FileLock {
     pub(crate) fn acquire(path: &Path, holder: &LockHolder) -> Result<Result<Self, LockHolder>> {
         let deadline = Instant::now() + RETRY_TIMEOUT;
         loop {
-            let mut file = open(path).context("open", path)?;
+            let mut file = match regular_file::create(path) {
+                Err(error) if regular_file::is_not_regular(&error) => {
+                    aside::move_away(path).context("replace", path)?;
+                    continue;
+                }
+                file => file.context("open", path)?,
+            };
             match file.try_lock() {
-                Ok(()) if is_file_at(&file, path).context("read", path)? => {
+                Ok(()) if regular_file::is_at(&file, path).context("read", path)? => {
                     write_holder(&mut file, holder).context("write", path)?;
                     return Ok(Ok(Self { file }));
                 }
@@ -102,39 +114,25 @@ pub(crate) fn last_lock_holder(path: &Path) -> Option<LockHolder> {
 
 /// Returns the current holder of the lock at `path`; `None` if the lock is free.
 pub(crate) fn lock_holder(path: &Path) -> Option<LockHolder> {
-    let file = File::open(path).ok()?;
-    matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock)).then(|| read_holder(path))
+    is_locked(path).then(|| read_holder(path))
+}
+
+/// Returns whether a process holds a lock on the file at `path`.
+pub(super) fn is_locked(path: &Path) -> bool {
+    regular_file::open(path, false)
+        .is_ok_and(|file| matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock)))
 }
 
 /// Blocks, without polling, until the lock at `path` is free.
 pub(crate) fn wait_until_free(path: &Path) {
     // A lock that cannot be opened has no holder to wait for.
-    let Ok(file) = File::open(path) else { return };
+    let Ok(file) = regular_file::open(path, false) else {
+        return;
+    };
     while file
         .lock_shared()
         .is_err_and(|error| error.kind() == io::ErrorKind::Interrupted)
     {}
-}
-
-fn open(path: &Path) -> io::Result<File> {
-    // Not truncated: another process may hold the lock and have written its entry.
-    OpenOptions::new()
-        .read(true)
-        .write(true)
-        .create(true)
-        .truncate(false)
-        .mode(0o600)
-        .open(path)
-}
-
-/// Returns whether `path` still names this open file.
-pub(super) fn is_file_at(file: &File, path: &Path) -> io::Result<bool> {
-    let opened = file.metadata()?;
-    match fs::metadata(path) {
-        Ok(current) => Ok((opened.dev(), opened.ino()) == (current.dev(), current.ino())),
-        Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(false),
-        Err(e) => Err(e),
-    }
 }
 
 fn write_holder(file: &mut File, holder: &LockHolder) -> io::Result<()> {
@@ -144,9 +142,9 @@ fn write_holder(file: &mut File, holder: &LockHolder) -> io::Result<()> {
 
 /// Reads the holder's entry. Returns the default value if the entry cannot be parsed, because the
 /// holder may not have written it yet.
-fn read_holder(path: &Path) -> LockHolder {
-    fs::read(path)
+pub(super) fn read_holder(path: &Path) -> LockHolder {
+    regular_file::read(path, ENTRY_MAX, false)
         .ok()
-        .and_then(|bytes| serde_json::from_slice(&bytes).ok())
+        .and_then(|(bytes, _)| serde_json::from_slice(&bytes).ok())
         .unwrap_or_default()
 }

@@ -1,7 +1,7 @@
 //! Reads the last lines of a log, which usually explain why a check failed.
 
 use crate::engine::plain_text::clean;
-use std::fs::File;
+use crate::os::regular_file;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::Path;
 
@@ -21,7 +21,7 @@ pub(crate) fn last_lines(path: &Path) -> (String, bool) {
 }
 
 fn read_end(path: &Path) -> io::Result<(Vec<u8>, bool)> {
-    let mut file = File::open(path)?;
+    let mut file = regular_file::open(path, false)?;
     let before = file.metadata()?.len().saturating_sub(BYTES);
     file.seek(SeekFrom::Start(before))?;
     let mut bytes = Vec::new();

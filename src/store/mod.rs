@@ -2,11 +2,12 @@
 //! and bus.
 //!
 //! The journal is the only source of truth about a loop, and only the holder of the loop's
-//! [`FileLock`] may append to it. Other processes read a [`LoopView`] of it and send requests
+//! [`LoopLock`] may append to it. Other processes read a [`LoopView`] of it and send requests
 //! through the [`inbox`]. Journal lines are never rewritten, and nothing in this module decides
 //! what a loop does next.
 
 pub(crate) mod activity;
+mod aside;
 pub(crate) mod bus;
 pub(crate) mod cache;
 pub(crate) mod children;
@@ -19,12 +20,15 @@ mod heartbeat;
 pub(crate) mod inbox;
 pub(crate) mod journal;
 mod journal_line;
+mod lines;
 pub(crate) mod lock;
 pub(crate) mod log_tail;
+mod loop_lock;
 mod name;
 #[cfg(feature = "cli")]
 mod notices;
 pub(crate) mod pending;
+mod seal;
 pub(crate) mod starting;
 pub(crate) mod state_dir;
 
@@ -40,7 +44,8 @@ pub use inbox::InboxMessage;
 pub(crate) use journal::{Journal, OpenedJournal};
 pub(crate) use journal_line::rfc3339;
 pub use journal_line::{JournalHeader, JournalLine};
-pub(crate) use lock::{FileLock, LockHolder, last_lock_holder, lock_holder, wait_until_free};
+pub(crate) use lock::{FileLock, LockHolder, last_lock_holder, lock_holder};
+pub(crate) use loop_lock::{LockFileGuard, LoopLock, loop_holder, wait_until_loop_is_free};
 pub(crate) use name::is_valid_name;
 pub(crate) use pending::{event_from_message, view_with_inbox};
 pub(crate) use starting::{START_TIMEOUT, StartMark, is_starting};

@@ -8,12 +8,15 @@
 use super::dir::{create_file, remove_if_exists};
 use super::error::IoContext;
 use super::{FileLock, InboxMessage, LockHolder, LoopDir, Result, inbox, lock_holder};
-use std::fs;
+use crate::os::regular_file;
 use std::io::Write;
 use std::time::Duration;
 
 /// How long a runner may take to start.
 pub(crate) const START_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// The maximum length of the saved requests, in bytes.
+const REQUESTS_MAX: u64 = 64 << 20;
 
 /// The mark of a loop that is starting, removed on drop.
 #[derive(Debug)]
@@ -64,7 +67,8 @@ pub(crate) fn discard_start_requests(dir: &LoopDir) -> Result<()> {
 
 /// Moves the saved requests to the inbox. The caller is the runner, and holds the loop's lock.
 pub(crate) fn send_start_requests(dir: &LoopDir) -> Result<()> {
-    let text = fs::read(dir.start_requests()).unwrap_or_default();
+    let path = dir.start_requests();
+    let text = regular_file::read(&path, REQUESTS_MAX, false).map_or(vec![], |(text, _)| text);
     let requests: Vec<InboxMessage> = serde_json::from_slice(&text).unwrap_or_default();
     for request in &requests {
         inbox::append(dir, request)?;

@@ -78,7 +78,8 @@ impl StateDir {
             let Ok(name) = entry.context("read", &loops)?.file_name().into_string() else {
                 continue;
             };
-            if is_valid_name(&name) && self.loop_dir(&name).journal().is_file() {
+            // Anything in place of a journal is reported when the loop is read.
+            if is_valid_name(&name) && exists(&self.loop_dir(&name).journal()).unwrap_or(false) {
                 names.push(name);
             }
         }
@@ -94,11 +95,11 @@ impl StateDir {
     /// Returns the directory of the existing loop `name`. Fails if there is no such loop.
     pub(crate) fn find_loop(&self, name: &str) -> Result<LoopDir> {
         let dir = self.checked_loop_dir(name)?;
-        match fs::metadata(dir.journal()) {
-            Ok(data) if data.is_file() => Ok(dir),
-            // Unlike a missing file, a failed lookup does not mean that the loop does not exist.
-            Err(e) if e.kind() != ErrorKind::NotFound => Err(e).context("read", &dir.journal()),
-            _ => Err(self.no_such_loop(name)),
+        // Unlike a missing file, a failed lookup does not mean that the loop does not exist.
+        if exists(&dir.journal())? {
+            Ok(dir)
+        } else {
+            Err(self.no_such_loop(name))
         }
     }
 

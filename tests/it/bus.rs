@@ -176,12 +176,7 @@ fn an_ending_that_a_kill_left_unrecorded_is_posted_once() {
         .lines()
         .filter(|line| !line.contains("\"finished\""))
         .collect();
-    fs::write(
-        test.loop_dir("a").join("journal.jsonl"),
-        unsaid.join("\n") + "\n",
-    )
-    .unwrap();
-    fs::remove_file(test.loop_dir("a").join("state.json")).unwrap();
+    test.replace_journal("a", &(unsaid.join("\n") + "\n"));
     test.ralph(&["resume", "a"]).exits(0);
     assert_eq!(messages(&test, &[]), before);
 }

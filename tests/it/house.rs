@@ -85,6 +85,28 @@ const IMPURE: &[&str] = &[
     "std::time::SystemTime",
 ];
 
+/// Modules that work in directories to which an agent can write.
+const EXPOSED: &[&str] = &["store", "lifecycle", "runner", "library", "ui"];
+
+/// Calls that open a file whatever it is: a FIFO would block them, and a huge file would fill the
+/// memory.
+const CARELESS_OPENS: &[&str] = &[
+    "File::open",
+    "File::create",
+    "File::options",
+    "OpenOptions",
+    "fs::read",
+    "fs::read_to_string",
+    "fs::write",
+    "fs::copy",
+];
+
+/// Exceptions, each with its reason.
+const CAREFUL: &[(&str, &str)] = &[
+    // It writes to a pipe on purpose, in a thread of its own and with a timeout.
+    ("src/lifecycle/launch.rs", "File::options"),
+];
+
 /// The allowed entries of the repository's root directory.
 const ROOT: &[&str] = &[
     ".ci",
@@ -274,6 +296,20 @@ fn unsafe_code_stays_in_its_module() {
 }
 
 #[test]
+fn files_that_an_agent_can_replace_are_opened_with_care() {
+    let exposed = |file: &&Source| {
+        module(&file.name).is_some_and(|module| EXPOSED.contains(&module.as_str()))
+            && !is_test_file(&file.name)
+    };
+    report(
+        sources("src")
+            .iter()
+            .filter(exposed)
+            .flat_map(|file| careless_opens(&file.name, &file.text)),
+    );
+}
+
+#[test]
 fn every_source_file_opens_with_its_purpose() {
     let undocumented = |file: &&Source| !file.text.starts_with("//! ") && !is_test_file(&file.name);
     report(sources("src").iter().filter(undocumented).map(|file| {
@@ -434,6 +470,25 @@ fn prints(name: &str, text: &str) -> Vec<String> {
     found
         .map(|(line, stream)| {
             format!("{name}:{line}: `{stream}`: print through ui/print.rs, or return the text")
+        })
+        .collect()
+}
+
+fn careless_opens(name: &str, text: &str) -> Vec<String> {
+    let code = without_tests(&blank(text));
+    let calls = |line: &str| {
+        let is_part = |c: char| c.is_alphanumeric() || c == '_' || c == ':';
+        let call = CARELESS_OPENS.iter().find(|call| {
+            line.split(|c: char| !is_part(c))
+                .any(|path| path == **call || path.ends_with(&format!("::{call}")))
+        })?;
+        (!CAREFUL.contains(&(name, *call))).then_some(*call)
+    };
+    each_line(&code, calls)
+        .map(|(line, call)| {
+            format!(
+                "{name}:{line}: `{call}` blocks on a FIFO: use a function of src/os/regular_file.rs"
+            )
         })
         .collect()
 }
@@ -747,6 +802,24 @@ fn only_comments_and_literals_are_blanked() {
     assert_eq!(blank("r#\"a\"b\"# c").trim(), "c");
     assert_eq!(blank("r#type"), "r#type");
     assert_eq!(blank("for r in x { r\"q\" }"), "for r in x {      }");
+}
+
+#[test]
+fn only_careless_opens_are_reported() {
+    let seen = |text: &str| careless_opens("src/store/x.rs", text).len();
+    assert_eq!(
+        seen(
+            "let a = File::open(p);\nstd::fs::read(p);\nuse std::fs::{File, OpenOptions};\nfs::read_to_string(p)"
+        ),
+        4
+    );
+    assert_eq!(
+        seen(
+            "regular_file::open(p)\nfs::read_dir(p)\n// File::open\n#[cfg(test)]\nmod tests { fn f() { fs::write(p, q) } }"
+        ),
+        0
+    );
+    assert!(careless_opens("src/lifecycle/launch.rs", "File::options()").is_empty());
 }
 
 #[test]

@@ -283,6 +283,15 @@ impl Test {
             .collect()
     }
 
+    /// Replaces a loop's journal, as if its runner had been killed after these lines.
+    pub(crate) fn replace_journal(&self, name: &str, text: &str) {
+        let dir = self.loop_dir(name);
+        for derived in ["state.json", "seal"] {
+            let _ = fs::remove_file(dir.join(derived));
+        }
+        fs::write(dir.join("journal.jsonl"), text).unwrap();
+    }
+
     /// Returns the journal's events of one kind.
     pub(crate) fn events(&self, name: &str, kind: &str) -> Vec<Value> {
         self.journal(name)

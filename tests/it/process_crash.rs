@@ -84,8 +84,7 @@ fn stop_starts_nothing_for_a_loop_that_was_killed_before_its_first_iteration() {
         .next()
         .unwrap()
         .to_owned();
-    fs::write(test.loop_dir("a").join("journal.jsonl"), plan).unwrap();
-    fs::remove_file(test.loop_dir("a").join("state.json")).unwrap();
+    test.replace_journal("a", &plan);
     assert_eq!(test.status("a")["status"], "crashed");
     test.ralph(&["stop", "a"]).exits(0);
     assert_eq!(
@@ -187,8 +186,7 @@ impl Drop for Freezer {
 
 /// Shortens the timeouts in an ended loop's plan, as if it had been started with them.
 fn shorten_timeouts(test: &Test) {
-    let path = test.loop_dir("a").join("journal.jsonl");
-    let mut journal = fs::read_to_string(&path).unwrap();
+    let mut journal = test.read_loop("a", "journal.jsonl");
     for (patient, hasty) in [
         ("\"term_ms\":5000", "\"term_ms\":100"),
         ("\"survivor_ms\":30000", "\"survivor_ms\":700"),
@@ -196,8 +194,7 @@ fn shorten_timeouts(test: &Test) {
         assert!(journal.contains(patient), "{journal}");
         journal = journal.replacen(patient, hasty, 1);
     }
-    fs::write(path, journal).unwrap();
-    let _ = fs::remove_file(test.loop_dir("a").join("state.json"));
+    test.replace_journal("a", &journal);
 }
 
 mod needs_freezer {

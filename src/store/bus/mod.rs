@@ -8,14 +8,13 @@ mod read;
 
 use super::dir::{create_dir, sync_dir, write_gitignore};
 use super::error::IoContext;
-use super::lock::is_file_at;
 use super::{LoopDir, Result, rfc3339};
 use crate::engine::Status;
+use crate::os::regular_file;
 pub(crate) use read::BusBatch;
 use serde::{Deserialize, Serialize};
-use std::fs::{self, File, OpenOptions, TryLockError};
+use std::fs::{self, File, TryLockError};
 use std::io::{self, ErrorKind, Read, Seek, SeekFrom, Write};
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -164,16 +163,10 @@ impl Bus {
 
     fn write(&self, messages: &[BusMessage], deadline: Instant) -> io::Result<()> {
         loop {
-            let mut options = OpenOptions::new();
-            let mut file = options
-                .read(true)
-                .append(true)
-                .create(true)
-                .mode(0o600)
-                .open(&self.path)?;
+            let mut file = regular_file::append(&self.path)?;
             lock(&file, deadline)?;
             let length = file.metadata()?.len();
-            if !is_file_at(&file, &self.path)? {
+            if !regular_file::is_at(&file, &self.path)? {
                 // Another process rotated the file between opening and locking.
                 continue;
             }

@@ -1,15 +1,21 @@
 //! Reads a bus: its last messages, and those posted after a position.
 
 use super::{Bus, BusMessage, VERSION};
+use crate::os::regular_file;
 use crate::store::error::IoContext;
+use crate::store::lines::read_line;
 use crate::store::{Result, StoreError};
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, ErrorKind, Read, Seek, SeekFrom};
+use std::io::{self, BufReader, ErrorKind, Read, Seek, SeekFrom};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 /// Maximum number of bytes read at a time when a file is searched backwards.
 const PIECE: u64 = 64 << 10;
+
+/// At most this many bytes at the end of a file are searched. ralph rotates the file at 8 MiB, so
+/// only another process can make it longer.
+const SEARCH_MAX: u64 = 64 << 20;
 
 /// Messages read from a bus, and the position after them.
 #[derive(Debug, Default, PartialEq)]
@@ -91,16 +97,13 @@ impl Bus {
             .context("read", &self.path)?;
         let mut raw = Vec::new();
         loop {
-            raw.clear();
-            let count = reader
-                .read_until(b'\n', &mut raw)
-                .context("read", &self.path)? as u64;
+            let line = read_line(&mut reader, &mut raw).context("read", &self.path)?;
             // Leave an incomplete line for the next read: a process may still be writing it.
-            if raw.pop() != Some(b'\n') {
+            if !line.is_complete {
                 return Ok(batch);
             }
             let at = batch.position.offset;
-            batch.position.offset += count;
+            batch.position.offset += line.len;
             match serde_json::from_slice::<BusMessage>(&raw) {
                 Ok(message) => batch.messages.push(message),
                 Err(_) if at == 0 => self.check_version(&raw)?,
@@ -126,7 +129,7 @@ impl Bus {
 /// Opens the file at `path`, and returns it with its inode number; `None` if the file does not
 /// exist.
 fn open(path: &Path) -> Result<Option<(File, u64)>> {
-    match File::open(path).and_then(|file| Ok((file.metadata()?.ino(), file))) {
+    match regular_file::open(path, false).and_then(|file| Ok((file.metadata()?.ino(), file))) {
         Ok((inode, file)) => Ok(Some((file, inode))),
         Err(e) if e.kind() == ErrorKind::NotFound => Ok(None),
         Err(e) => Err(e).context("open", path),
@@ -135,12 +138,13 @@ fn open(path: &Path) -> Result<Option<(File, u64)>> {
 
 /// Returns the byte offset at which the last `count` lines start.
 fn start_of_last_lines(file: &mut File, count: usize) -> io::Result<u64> {
-    let mut end = file.metadata()?.len();
+    let len = file.metadata()?.len();
+    let (mut end, earliest) = (len, len.saturating_sub(SEARCH_MAX));
     // Count one more newline, which ends the last line.
     let mut wanted = count + 1;
     let mut piece = Vec::new();
-    while end > 0 {
-        let start = end.saturating_sub(PIECE);
+    while end > earliest {
+        let start = end.saturating_sub(PIECE).max(earliest);
         file.seek(SeekFrom::Start(start))?;
         piece.clear();
         Read::by_ref(file)
@@ -154,5 +158,5 @@ fn start_of_last_lines(file: &mut File, count: usize) -> io::Result<u64> {
         }
         end = start;
     }
-    Ok(0)
+    Ok(earliest)
 }

@@ -4,7 +4,7 @@ use super::{append_lines, header, line, test_state_dir};
 use crate::engine::State;
 use crate::engine::event::Event;
 use crate::store::{
-    FileLock, InboxMessage, Journal, JournalLine, LockHolder, StoreError, cache, dir, inbox,
+    FileLock, InboxMessage, Journal, JournalLine, LockHolder, StoreError, cache, dir, inbox, seal,
 };
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -47,7 +47,7 @@ fn files_and_directories_are_accessible_to_their_owner_only() {
         }
         seen += 1;
     }
-    assert_eq!(seen, 12, "root, loops, a, iterations, 0001 and seven files");
+    assert_eq!(seen, 13, "root, loops, a, iterations, 0001 and eight files");
 }
 
 #[test]
@@ -152,6 +152,7 @@ fn a_damaged_line_in_the_middle_is_an_error_and_not_changed() {
     lines[2] = "{\"at\":\"20";
     let damaged = lines.join("\n") + "\n{\"torn";
     fs::write(dir.journal(), &damaged).unwrap();
+    fs::remove_file(seal::path(&dir)).unwrap();
     for error in [
         Journal::open(&dir).map(|_| ()).unwrap_err(),
         cache::read(&dir).map(|_| ()).unwrap_err(),
@@ -199,6 +200,10 @@ fn every_prefix_opens_to_the_state_of_its_complete_lines() {
         // Some file systems wait for the disk when a file is truncated and written again.
         fs::remove_file(dir.journal()).unwrap();
         fs::write(dir.journal(), &whole[..cut]).unwrap();
+        let _ = fs::remove_file(seal::path(&dir));
+        for copy in 1..=20 {
+            let _ = fs::remove_file(dir.path().join(format!("journal.jsonl.aside-{copy}")));
+        }
         let Some((len, expected)) = known.iter().rev().find(|(len, _)| *len <= cut) else {
             assert!(
                 matches!(

@@ -7,6 +7,7 @@ mod inbox;
 mod journal;
 mod lock;
 mod state_dir;
+mod tampering;
 
 use super::{Journal, JournalHeader, JournalLine, LoopDir, StateDir};
 use crate::engine::event::{Event, Request, RequestSource};

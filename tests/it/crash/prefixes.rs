@@ -40,8 +40,7 @@ fn finished() -> (Test, String) {
 /// Replaces the journal with a prefix of itself, as after a crash.
 fn restore_prefix(test: &Test, journal: &str) {
     let _ = fs::remove_file(test.workspace().join("steps"));
-    let _ = fs::remove_file(test.loop_dir("a").join("state.json"));
-    fs::write(test.loop_dir("a").join("journal.jsonl"), journal).unwrap();
+    test.replace_journal("a", journal);
 }
 
 /// Resumes the loop until it is done. It may be blocked again before that. Returns standard error.

@@ -98,8 +98,7 @@ fn a_loop_with_commits_continues_from_any_prefix_of_its_journal() {
     let ends: Vec<usize> = journal.match_indices('\n').map(|(at, _)| at + 1).collect();
     let commits = subjects(&test);
     for end in &ends[..ends.len() - 1] {
-        let _ = fs::remove_file(test.loop_dir("a").join("state.json"));
-        fs::write(test.loop_dir("a").join("journal.jsonl"), &journal[..*end]).unwrap();
+        test.replace_journal("a", &journal[..*end]);
         let done = test.ralph(&["resume", "a", "--quiet"]);
         assert_eq!(done.code, 0, "after\n{}\n{done:?}", &journal[..*end]);
         assert_eq!(subjects(&test), commits, "after\n{}", &journal[..*end]);

@@ -3,9 +3,10 @@
 //! The event stream contains at most a time of day; the rollout file has the exact second.
 
 use crate::agent::decode::json_path::{str_at, value_at};
+use crate::os::regular_file;
 use serde_json::Value;
 use std::ffi::OsString;
-use std::fs::{self, File};
+use std::fs;
 use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
@@ -46,9 +47,7 @@ fn limit_reset_in(codex_home: &Path, thread: &str) -> Option<i64> {
     let file = files
         .into_iter()
         .find(|path| path.to_string_lossy().ends_with(&suffix))?;
-    let mut file = File::open(file)
-        .ok()
-        .filter(|file| file.metadata().is_ok_and(|data| data.is_file()))?;
+    let mut file = regular_file::open(&file, true).ok()?;
     let len = file.metadata().ok()?.len();
     file.seek(SeekFrom::Start(len.saturating_sub(TAIL_BYTES)))
         .ok()?;
