@@ -71,7 +71,12 @@ pub(crate) fn note(message: impl Display) {
 
 /// Prints several lines that are not a command's output to standard error.
 pub(crate) fn print_notice(text: &str) {
-    let _ = write!(stderr(), "{}", adapt(text.to_owned()));
+    let _ = write!(stderr(), "{}", visible(text));
+}
+
+/// Returns whether a person can read a question and answer it.
+pub(crate) fn can_ask() -> bool {
+    io::stdin().is_terminal() && stderr().is_terminal()
 }
 
 /// Asks a yes-or-no question on the terminal. Anything but yes means no, and so does what was typed
@@ -79,7 +84,7 @@ pub(crate) fn print_notice(text: &str) {
 pub(crate) fn ask(question: &str) -> bool {
     let mut answer = String::new();
     let _ = tcflush(io::stdin(), QueueSelector::IFlush);
-    let _ = write!(stderr(), "{question}").and_then(|()| stderr().flush());
+    let _ = write!(stderr(), "{}", visible(question)).and_then(|()| stderr().flush());
     let read = io::stdin().read_line(&mut answer);
     read.is_ok() && matches!(answer.trim().to_lowercase().as_str(), "y" | "yes")
 }

@@ -220,7 +220,7 @@ fn a_changed_file_has_to_be_trusted_again_and_the_difference_is_shown() {
     test.ralph(&["run", "hi", "--name", "b"])
         .exits(2)
         .complains(&format!(
-            "{SETTINGS} has changed since you trusted the settings"
+            "{SETTINGS} has changed since you trusted it: it sets checks"
         ));
     assert!(!pwned(&test));
     let done = test
@@ -462,7 +462,7 @@ mod needs_script {
             let out = live.out();
             assert!(out.contains("is not trusted yet. It sets:"), "{out}");
             assert!(
-                out.contains("  checks  touch ../pwned #\\u{1b}[8m hidden"),
+                out.contains("  checks  touch ../pwned #\u{fffd}[8m hidden"),
                 "{out}"
             );
             assert!(out.contains("  notify  true"), "{out}");

@@ -6,9 +6,8 @@ use crate::commands::run::config_dir;
 use crate::config::SettingsFiles;
 use crate::lifecycle::error::CommandError;
 use crate::lifecycle::trust::{GuardedFile, TrustRecords, is_inside_loop};
-use crate::ui::print::{ask, note, print_notice, warn};
+use crate::ui::print::{ask, can_ask, note, print_notice, warn};
 use crate::ui::trust_text;
-use std::io::{IsTerminal, stderr, stdin};
 use std::path::Path;
 
 /// Whether everything that the settings would run is trusted.
@@ -44,7 +43,7 @@ pub(crate) fn settle_trust(
         note(trust_text::trusted_in_ci(&untrusted));
         return Ok(TrustStatus::Trusted);
     }
-    if is_inside || !stdin().is_terminal() || !stderr().is_terminal() {
+    if is_inside || !can_ask() {
         return Err(refusal(&records, &untrusted, is_inside));
     }
     show(&records, &untrusted, workspace);
@@ -74,7 +73,7 @@ pub(super) fn show(records: &TrustRecords, files: &[GuardedFile], workspace: &Pa
 }
 
 fn refusal(records: &TrustRecords, files: &[GuardedFile], is_inside: bool) -> CommandError {
-    let has_changed = files.iter().any(|file| records.diff(file).is_some());
+    let has_changed = files.iter().all(|file| records.diff(file).is_some());
     let hint = if is_inside {
         "an agent cannot trust settings: ask a person to run `ralph trust` outside the loop"
     } else {
