@@ -6,6 +6,7 @@
 
 use super::decode::{AgentProfile, OutputDecoder};
 use super::pattern::PatternScanner;
+use super::redact::{ActRedactor, Redactor};
 use crate::engine::act::{Tally, error_excerpt};
 use crate::engine::event::TextSignals;
 use crate::engine::failure::{AgentFailure, FailureKind};
@@ -39,6 +40,8 @@ enum FinalText {
 pub(crate) struct OutputPipeline {
     profile: AgentProfile,
     decoder: OutputDecoder,
+    /// Redacts the decoded acts; `None` if there are no secrets.
+    redactor: Option<Box<ActRedactor>>,
     final_text: FinalText,
     prompt: String,
     promises: Vec<String>,
@@ -88,7 +91,12 @@ pub(crate) struct AgentOutput {
 
 impl OutputPipeline {
     /// Creates a pipeline for the agent that is running according to `state`.
-    pub(crate) fn new(profile: &AgentProfile, state: &State, prompt: &[u8]) -> Self {
+    pub(crate) fn new(
+        profile: &AgentProfile,
+        state: &State,
+        prompt: &[u8],
+        redactor: &Redactor,
+    ) -> Self {
         let agent = state.agent();
         let prompt = String::from_utf8_lossy(prompt).into_owned();
         let (decoder, final_text) = if agent.terminal {
@@ -108,6 +116,7 @@ impl OutputPipeline {
         Self {
             profile: profile.clone(),
             decoder,
+            redactor: ActRedactor::new(redactor).map(Box::new),
             final_text,
             pattern: pattern.map(|pattern| PatternScanner::new(pattern, &prompt)),
             prompt,
@@ -122,9 +131,10 @@ impl OutputPipeline {
     }
 
     /// Creates a pipeline that only decodes, to replay a log. It reads no signals.
-    pub(crate) fn for_log(profile: AgentProfile, workspace: &Path) -> Self {
+    pub(crate) fn for_log(profile: AgentProfile, workspace: &Path, redactor: &Redactor) -> Self {
         Self {
             decoder: profile.decoder(workspace, &[], String::new),
+            redactor: ActRedactor::new(redactor).map(Box::new),
             profile,
             final_text: FinalText::Message,
             prompt: String::new(),
@@ -146,7 +156,7 @@ impl OutputPipeline {
             scan(&mut self.pattern, &mut self.pattern_found, bytes);
         }
         let mut decoder = std::mem::replace(&mut self.decoder, OutputDecoder::Screen);
-        decoder.feed(bytes, &mut |act| self.push(&act.cleaned(), emit));
+        decoder.feed(bytes, &mut |act| self.redact(act.cleaned(), emit));
         self.decoder = decoder;
     }
 
@@ -161,7 +171,18 @@ impl OutputPipeline {
             scan(&mut self.pattern, &mut self.pattern_found, text.as_bytes());
             scan(&mut self.pattern, &mut self.pattern_found, b"\n");
         }
-        self.push(&act, emit);
+        self.redact(act, emit);
+    }
+
+    /// Redacts an act before anything else reads it.
+    fn redact(&mut self, act: Act<'_>, emit: &mut dyn FnMut(&Act<'_>)) {
+        match self.redactor.take() {
+            None => self.push(&act, emit),
+            Some(mut redactor) => {
+                redactor.redact(act, &mut |act| self.push(&act, emit));
+                self.redactor = Some(redactor);
+            }
+        }
     }
 
     fn push(&mut self, act: &Act<'_>, emit: &mut dyn FnMut(&Act<'_>)) {
@@ -231,7 +252,10 @@ impl OutputPipeline {
         emit: &mut dyn FnMut(&Act<'_>),
     ) -> AgentOutput {
         let mut decoder = std::mem::replace(&mut self.decoder, OutputDecoder::Screen);
-        decoder.finish(&mut |act| self.push(&act.cleaned(), emit));
+        decoder.finish(&mut |act| self.redact(act.cleaned(), emit));
+        if let Some(mut redactor) = self.redactor.take() {
+            redactor.finish(&mut |act| self.push(&act, emit));
+        }
         if let Some(scanner) = self.pattern.as_mut().filter(|_| !self.pattern_found) {
             scanner.finish(&mut |_| self.pattern_found = true);
         }

@@ -99,8 +99,8 @@ impl TaskDir {
         })
     }
 
-    /// Reads the markers and the cost. A done file in `signals` counts as a marker if it exists.
-    pub(crate) fn scan(&self, signals: &[Signal]) -> TaskDirContents {
+    /// Reads the markers, redacted, and the cost. A done file in `signals` counts as a marker if it exists.
+    pub(crate) fn scan(&self, signals: &[Signal], redactor: &Redactor) -> TaskDirContents {
         let mut contents = TaskDirContents::default();
         for (name, marker) in MARKER_FILES {
             match fs::symlink_metadata(self.path.join(name)) {
@@ -115,7 +115,7 @@ impl TaskDir {
                     if !contents.markers.contains(&marker) {
                         contents.markers.push(marker);
                     }
-                    if let Some(text) = self.marker_text(name) {
+                    if let Some(text) = self.marker_text(name, redactor) {
                         contents.texts.entry(marker).or_insert(text);
                     }
                 }
@@ -134,8 +134,13 @@ impl TaskDir {
     }
 
     /// Returns the text of a marker on one line; `None` if it is empty or cannot be read.
-    fn marker_text(&self, name: &str) -> Option<String> {
-        let (text, _) = read_text(&self.path.join(name), MARKER_TEXT_MAX)?;
+    fn marker_text(&self, name: &str, redactor: &Redactor) -> Option<String> {
+        let (text, is_cut) = read_text(&self.path.join(name), MARKER_TEXT_MAX)?;
+        let text = if is_cut {
+            redactor.redact_cut(&text)
+        } else {
+            redactor.redact_text(&text)
+        };
         let text = plain(&fold_whitespace(&text)).into_owned();
         Some(text).filter(|text| !text.is_empty())
     }

@@ -2,6 +2,7 @@
 
 use super::workspace::current_dir;
 use crate::agent::outbox;
+use crate::agent::redact::Redactor;
 use crate::cli::bus::{BusCommand, PostArgs, TailArgs};
 use crate::engine::ExitCode;
 use crate::git;
@@ -30,10 +31,14 @@ pub(crate) fn bus(command: &BusCommand) -> Result<ExitCode, CommandError> {
 }
 
 fn post(args: &PostArgs) -> Result<ExitCode, CommandError> {
-    let text = args.text.join(" ");
-    let Some(kind) = bus::parse_kind(&args.kind) else {
+    let redactor = Redactor::from_env();
+    let text = redactor.redact_text(&args.text.join(" ")).into_owned();
+    let Some(kind) = bus::parse_kind(&redactor.redact_text(&args.kind)) else {
         return Err(CommandError::usage(
-            format!("--type {:?} is not a valid type", args.kind),
+            format!(
+                "--type {:?} is not a valid type",
+                redactor.redact_text(&args.kind)
+            ),
             "use one word of letters, digits, _ and -, as in --type note",
         ));
     };

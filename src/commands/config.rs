@@ -2,6 +2,7 @@
 
 use super::run::{config_dir, settings_paths};
 use super::workspace::ChosenWorkspace;
+use crate::agent::redact::Redactor;
 use crate::cli::ConfigArgs;
 use crate::config::keys;
 use crate::config::keys::{SettingKey, SettingKind, table};
@@ -32,7 +33,11 @@ pub(crate) fn config(args: &ConfigArgs) -> Result<ExitCode, CommandError> {
         note(trust_text::not_yet(&untrusted));
     }
     let untrusted: Vec<String> = untrusted.into_iter().map(|file| file.name).collect();
-    let rows = rows(&files.into_stack(), &untrusted);
+    let mut rows = rows(&files.into_stack(), &untrusted);
+    let redactor = Redactor::from_env();
+    for row in &mut rows {
+        redactor.redact_json(&mut row.value);
+    }
     if args.json {
         let all = rows.iter().map(|row| {
             let mut entry = json!({ "value": row.value, "from": row.from });

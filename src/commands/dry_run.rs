@@ -1,5 +1,6 @@
 //! `ralph run --dry-run`: prints the plan and the first prompt without starting anything.
 
+use crate::agent::redact::Redactor;
 use crate::config;
 use crate::engine::format::duration;
 use crate::engine::limits::{LIMITS, Limit};
@@ -29,10 +30,11 @@ pub(crate) fn dry_run(plan: &Plan, branch: Option<String>) -> Result<ExitCode, C
             ..PromptInputs::default()
         },
     );
-    print_output(&format!(
+    let text = format!(
         "{}\n--- the first prompt if no check is red ---\n\n{prompt}",
         describe_plan(plan, branch)
-    ))?;
+    );
+    print_output(&Redactor::for_plan(plan).redact_text(&text))?;
     if !prompt.ends_with('\n') {
         print_output("\n")?;
     }

@@ -3,6 +3,7 @@
 use super::open_loop::open;
 use crate::agent::decode::AgentProfile;
 use crate::agent::pipeline::{OutputPipeline, OutputTail};
+use crate::agent::redact::Redactor;
 use crate::cli::LogsArgs;
 use crate::engine::format::plural;
 use crate::engine::plan::Agent;
@@ -222,7 +223,11 @@ impl ActSource {
         if let Some(activity) = activity.filter(is_usable) {
             return Some(Self::Activity(activity));
         }
-        let pipeline = OutputPipeline::for_log(AgentProfile::new(&acts.agent), &acts.workspace);
+        let pipeline = OutputPipeline::for_log(
+            AgentProfile::new(&acts.agent),
+            &acts.workspace,
+            &Redactor::from_env(),
+        );
         Some(Self::Output(log?, Box::new(pipeline)))
     }
 }

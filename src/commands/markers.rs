@@ -1,5 +1,6 @@
 //! `ralph done` and `ralph blocked`: an agent writes a marker for its own loop.
 
+use crate::agent::redact::Redactor;
 use crate::agent::task_dir::TaskDir;
 use crate::engine::ExitCode;
 use crate::lifecycle::error::CommandError;
@@ -26,6 +27,7 @@ fn write_marker(name: &str, text: &str) -> Result<ExitCode, CommandError> {
             "only an agent can use this command; to end a loop yourself, use `ralph stop NAME`",
         ));
     };
-    TaskDir::write_marker(&PathBuf::from(dir), name, text).map_err(CommandError::broken)?;
+    let text = Redactor::from_env().redact_text(text);
+    TaskDir::write_marker(&PathBuf::from(dir), name, &text).map_err(CommandError::broken)?;
     Ok(ExitCode::Success)
 }

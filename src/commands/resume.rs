@@ -2,7 +2,7 @@
 
 use super::open_loop::{for_each, open_all_as_operator, open_as_operator, open_in, send};
 use super::run::settings_paths;
-use super::say::check_reads_messages;
+use super::say::{check_reads_messages, message};
 use super::supervise::supervise;
 use crate::cli::{OutputArgs, ResumeArgs};
 use crate::config::agents::AgentPreset;
@@ -169,8 +169,7 @@ fn resume_one(name: &str, args: &ResumeArgs) -> Result<ExitCode, CommandError> {
 /// Returns the requests of the flags, in the order in which the runner must read them: after
 /// `--now` it may build the next prompt at once.
 fn requests(args: &ResumeArgs) -> Vec<InboxMessage> {
-    let answer = args.answer.clone();
-    let answer = answer.map(|text| InboxMessage::Answered { text });
+    let answer = args.answer.as_deref().map(message);
     let now = args.now.then_some(InboxMessage::Hurried);
     answer.into_iter().chain(now).collect()
 }
@@ -221,7 +220,7 @@ fn resume_in_session(handle: &LoopHandle, args: &ResumeArgs) -> Result<ExitCode,
         ));
     }
     if let Some(text) = &args.answer {
-        inbox::append(&handle.dir, &InboxMessage::Answered { text: text.clone() })?;
+        inbox::append(&handle.dir, &message(text))?;
         print_message("your message will be in its next prompt\n");
     }
     Ok(ExitCode::Success)

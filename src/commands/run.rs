@@ -85,16 +85,16 @@ pub(crate) fn resolve_in(
             warn_all(check_scm_tasks(&draft)?);
         }
     }
-    let plan = draft.plan();
     if args.dry_run {
         dry_run(
-            plan,
+            &draft.into_plan(),
             worktree
                 .as_ref()
                 .map(|worktree| worktree.branch_for(args.name.as_deref())),
         )?;
         return Ok(None);
     }
+    let plan = draft.plan();
     if plan.limits.iterations.is_none_or(|max| max > 50) {
         warn(match plan.limits.iterations {
             Some(_) => "high iteration count (>50) may consume significant resources",

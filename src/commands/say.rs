@@ -1,6 +1,7 @@
 //! `ralph say`: adds a message to a loop's next prompt.
 
 use super::open_loop::{open_as_operator, send};
+use crate::agent::redact::Redactor;
 use crate::cli::SayArgs;
 use crate::engine::prompt::includes_notes;
 use crate::engine::{ExitCode, Outcome, State, Status};
@@ -26,7 +27,7 @@ pub(crate) fn say(args: &SayArgs) -> Result<ExitCode, CommandError> {
         ));
     }
     check_reads_messages(name, state)?;
-    send(&handle, &[InboxMessage::Answered { text }])?;
+    send(&handle, &[message(&text)])?;
     let note = match (handle.status(), state.raised_limits()) {
         (Status::Starting | Status::Running, None) => String::new(),
         (Status::Starting | Status::Running, Some(raised)) => {
@@ -44,6 +45,13 @@ pub(crate) fn say(args: &SayArgs) -> Result<ExitCode, CommandError> {
         "your message will be in the next prompt of {name}\n{note}"
     ));
     Ok(ExitCode::Success)
+}
+
+/// Returns the message to a loop with a person's text, redacted.
+pub(super) fn message(text: &str) -> InboxMessage {
+    InboxMessage::Answered {
+        text: Redactor::from_env().redact_text(text).into_owned(),
+    }
 }
 
 /// Checks that the loop's prompts include messages.

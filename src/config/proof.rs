@@ -1,6 +1,7 @@
 //! Builds the proof in a plan: the checks and signals that the settings ask for.
 
 use super::{ConfigError, LayerStack, Settings, check_pattern, config_error, nonzero_ms};
+use crate::agent::redact::Redactor;
 use crate::engine::plan::{Check, Proof, Signal};
 
 /// The value for "no timeout", in milliseconds. It is too large to expire, and small enough to add
@@ -14,6 +15,7 @@ pub(super) fn build_proof(
     settings: &Settings,
     is_task_implied: bool,
 ) -> Result<Proof, ConfigError> {
+    let redactor = Redactor::from_env();
     let mut checks: Vec<Check> = Vec::new();
     for (number, check) in settings.checks.iter().enumerate() {
         if check.command.trim().is_empty() {
@@ -33,7 +35,7 @@ pub(super) fn build_proof(
         let on_fail = check.on_fail.filter(|_| !stack.is_from_flag("on-fail"));
         checks.push(Check {
             command: check.command.clone(),
-            slug: unique_slug(&check.command, &checks),
+            slug: unique_slug(&redactor.redact_text(&check.command), &checks),
             timeout_ms: nonzero_ms(timeout.unwrap_or(settings.check_timeout)).unwrap_or(NO_TIMEOUT),
             on_fail: on_fail.unwrap_or(settings.on_fail),
         });

@@ -114,6 +114,19 @@ pub enum SkipReason {
 }
 
 impl ScmTaskReport {
+    /// Applies `edit` to every text from git or the agent.
+    pub(super) fn edit_texts(&mut self, edit: &mut dyn FnMut(&mut String)) {
+        let elsewhere = &mut self.elsewhere;
+        let branch = elsewhere.head.iter_mut().flat_map(|head| &mut head.branch);
+        (self.subject.iter_mut())
+            .chain(&mut self.paths)
+            .chain([&mut self.output])
+            .chain(&mut elsewhere.nested)
+            .chain(&mut elsewhere.submodules)
+            .chain(branch)
+            .for_each(edit);
+    }
+
     /// Returns whether the task succeeded or was skipped.
     pub fn is_success(&self) -> bool {
         self.skipped.is_some() || (self.exit.is_success() && !self.timed_out)

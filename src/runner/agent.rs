@@ -9,6 +9,7 @@ use super::reconcile::Flow;
 use super::{Runner, RunnerError};
 use crate::agent::function::CallRequest;
 use crate::agent::pipeline::{AgentOutput, OutputPipeline, OutputTail};
+use crate::agent::redact::Redactor;
 use crate::agent::script;
 use crate::engine::event::{AgentReport, Fault, Marker};
 use crate::engine::plan::PromptDelivery;
@@ -80,7 +81,12 @@ impl Runner<'_> {
             Ok(job) => {
                 let pid = job.pid();
                 let profile = &self.profiles[self.rec.state.agent_index];
-                let pipeline = OutputPipeline::new(profile, &self.rec.state, self.prompts.bytes());
+                let pipeline = OutputPipeline::new(
+                    profile,
+                    &self.rec.state,
+                    self.prompts.bytes(),
+                    &self.rec.redactor,
+                );
                 self.reactor
                     .begin(JobKey::Agent(iteration), job, Some(pipeline));
                 let start_time = tree::start_time(pid).unwrap_or(0);
@@ -130,7 +136,9 @@ impl Runner<'_> {
                 workspace: plan.workspace.clone(),
                 task_dir: task_dir.to_owned(),
             };
-            return self.reactor.call(function, request, limits);
+            return self
+                .reactor
+                .call(function, request, limits, &self.rec.redactor);
         }
         let typed: Vec<String> = agent
             .command
@@ -251,7 +259,8 @@ impl Runner<'_> {
             return Ok(());
         };
         self.relay_messages()?;
-        let found = self.task_dir.scan(&self.rec.state.plan.proof.signals);
+        let signals = &self.rec.state.plan.proof.signals;
+        let found = self.task_dir.scan(signals, &self.rec.redactor);
         let has_found = !found.markers.is_empty() || found.cost_usd.is_some();
         let failed_by_itself = !result.exit.is_success() && !result.stopped;
         let last_line = failed_by_itself
@@ -320,12 +329,15 @@ impl Runner<'_> {
     /// Returns the cost in dollars and the tokens that the log of an interrupted iteration reports.
     /// Each is `None` if the log does not report it.
     pub(super) fn recover_usage(&self) -> (Option<f64>, Option<Tokens>) {
-        let own_report = self.task_dir.scan(&[]).cost_usd;
+        let own_report = self.task_dir.scan(&[], &self.rec.redactor).cost_usd;
         let (state, agent) = (&self.rec.state, self.rec.state.agent());
         if !agent.dialect.is_stream() {
             return (own_report, None);
         }
-        let mut pipeline = OutputPipeline::new(&self.profiles[state.agent_index], state, b"");
+        // Nothing of these acts is shown.
+        let redactor = Redactor::default();
+        let profile = &self.profiles[state.agent_index];
+        let mut pipeline = OutputPipeline::new(profile, state, b"", &redactor);
         let log = self.rec.dir.output_log(state.iteration);
         // While an iteration runs, the end of a long log is in a second file.
         for path in [log.clone(), log.with_extension("tail")] {

@@ -103,9 +103,13 @@ impl Runner<'_> {
         // Watch before reading, so that a message that arrives in between is noticed.
         self.reactor.watch(&dir);
         let agent_runs = matches!(self.reactor.running(), Some(JobKey::Agent(_)));
-        let Some(outbox) = outbox::read(self.task_dir.path(), agent_runs) else {
+        let Some(mut outbox) = outbox::read(self.task_dir.path(), agent_runs) else {
             return Ok(());
         };
+        for message in &mut outbox.messages {
+            self.rec.redactor.redact_string(&mut message.kind);
+            self.rec.redactor.redact_string(&mut message.text);
+        }
         let wait = outbox.messages.iter().find(|message| kind(message) == WAIT);
         if let Some(message) = wait
             && !self.rec.state.claims.markers.contains(&Marker::Bus)
@@ -143,9 +147,8 @@ fn bus_message(rec: &Recorder<'_>, message: &OutboxMessage) -> BusMessage {
     let (header, iteration) = (&rec.header, rec.state.iteration);
     // The ID is stable, so readers recognize a message that is posted again after a crash.
     let id = bus::stable_hash(&format!("{}/{iteration}/{}", header.id, message.key));
-    let text = rec.redactor.redact_text(&message.text);
     let sender = Some((header.name.as_str(), iteration));
-    BusMessage::new(id, &kind(message), sender, &text)
+    BusMessage::new(id, &kind(message), sender, &message.text)
 }
 
 fn kind(message: &OutboxMessage) -> String {

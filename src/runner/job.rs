@@ -109,8 +109,9 @@ impl Job {
         redactor: &Redactor,
     ) -> io::Result<Self> {
         let (pid, output) = spec.spawn(scope, size, answers)?;
-        let mut job = Self::new(ProcessOwner::new(pid, scope), Some(output), spec.limits);
-        job.redactor = StreamRedactor::new(redactor, spec.terminal.is_some());
+        let redactor = StreamRedactor::new(redactor, spec.terminal.is_some());
+        let owner = ProcessOwner::new(pid, scope);
+        let mut job = Self::new(owner, Some(output), spec.limits, redactor);
         job.terminal = spec
             .terminal
             .map(|options| Emulator::new(options, size, answers));
@@ -123,15 +124,24 @@ impl Job {
         waker: &Arc<Waker>,
         request: CallRequest,
         limits: JobLimits,
+        redactor: &Redactor,
     ) -> io::Result<Self> {
+        let call = FunctionCall::start(function, waker, request)?;
+        let redactor = StreamRedactor::new(redactor, false);
         Ok(Self::new(
-            ProcessOwner::Function(FunctionCall::start(function, waker, request)?),
+            ProcessOwner::Function(call),
             None,
             limits,
+            redactor,
         ))
     }
 
-    fn new(owner: ProcessOwner, output: Option<OwnedFd>, limits: JobLimits) -> Self {
+    fn new(
+        owner: ProcessOwner,
+        output: Option<OwnedFd>,
+        limits: JobLimits,
+        redactor: StreamRedactor,
+    ) -> Self {
         let started = Instant::now();
         Self {
             check_at: owner.check_interval().map(|interval| started + interval),
@@ -141,7 +151,7 @@ impl Job {
             output,
             terminal: None,
             widened: false,
-            redactor: StreamRedactor::new(&Redactor::default(), false),
+            redactor,
             log: OutputLog::new(&limits.log, limits.log_cap, signals::TAIL_BYTES),
             log_error: None,
             log_broken: false,
@@ -271,9 +281,14 @@ impl Job {
         };
         for act in call.take_acts() {
             match &act {
-                Act::Text(text) => self.append_to_log(text.as_bytes()),
+                Act::Text(text) => {
+                    let shown = self.redactor.feed(text.as_bytes());
+                    self.append_to_log(&shown);
+                }
                 Act::Finished(text) | Act::Failed { why: text, .. } if !text.is_empty() => {
-                    self.append_to_log(format!("{}\n", text.trim_end()).as_bytes());
+                    let line = format!("{}\n", text.trim_end());
+                    let shown = self.redactor.feed(line.as_bytes());
+                    self.append_to_log(&shown);
                 }
                 _ => self.active_at = Instant::now(),
             }
@@ -442,7 +457,11 @@ impl Job {
     }
 
     /// Ends the job and returns its result.
-    pub(super) fn finish(self) -> JobResult {
+    pub(super) fn finish(mut self) -> JobResult {
+        let rest = self.redactor.finish();
+        if !rest.is_empty() {
+            self.append_to_log(&rest);
+        }
         let (exit, time) = self
             .ended
             .unwrap_or((ProcessExit::default(), self.started.elapsed()));

@@ -67,13 +67,15 @@ impl Notification<'_> {
     /// so that the next runner finds them after a crash.
     fn start(&self, reactor: &mut Reactor, marker: Option<String>) -> io::Result<()> {
         let plan = &self.state.plan;
-        let secrets = Redactor::from_env();
+        let secrets = Redactor::for_plan(plan);
+        let mut payload = self.payload.clone();
+        secrets.redact_json(&mut payload);
         let command = secrets.restore(plan.notify.as_deref().unwrap_or_default(), &plan.redacted);
         let command = ["sh".to_owned(), "-c".to_owned(), command];
         let (path, log, payload) = (
             self.dir.notify_payload(),
             self.dir.notify_log(),
-            self.payload.to_string(),
+            payload.to_string(),
         );
         writeln!(create_file(&path)?, "{payload}")?;
         create_file(&log)?;

@@ -188,7 +188,11 @@ impl Prompts {
         } else {
             "later"
         };
-        let mut excerpt = Excerpt::new(&diff.text, diff.dropped_chars, cut);
+        let text = match diff.dropped_chars {
+            0 => rec.redactor.redact_text(&diff.text),
+            _ => rec.redactor.redact_cut(&diff.text),
+        };
+        let mut excerpt = Excerpt::new(&text, diff.dropped_chars, cut);
         if !diff.files.is_empty() {
             let files = defang(&plain(&diff.files.join(", ")));
             excerpt.cut = format!("{} Changed files: {files}.", excerpt.cut);
@@ -199,7 +203,10 @@ impl Prompts {
             Some(note) => excerpt.cut = format!("{} {note}", excerpt.cut),
             None => {}
         }
-        Ok((excerpt, diff.hashes))
+        let hashes = diff.hashes.into_iter();
+        let hashes =
+            hashes.map(|(name, hash)| (rec.redactor.redact_text(&name).into_owned(), hash));
+        Ok((excerpt, hashes.collect()))
     }
 }
 

@@ -221,9 +221,10 @@ impl Reactor {
         function: &AgentFunction,
         request: CallRequest,
         limits: JobLimits,
+        redactor: &Redactor,
     ) -> io::Result<Job> {
         match &self.embedding {
-            Some(embedding) => Job::call(function, &embedding.waker, request, limits),
+            Some(embedding) => Job::call(function, &embedding.waker, request, limits, redactor),
             None => Err(io::Error::other("no embedding program")),
         }
     }

@@ -9,7 +9,6 @@ use crate::store::activity::ActivityWriter;
 use crate::store::{
     Journal, JournalHeader, JournalLine, LockFileGuard, LoopDir, OpenedJournal, cache,
 };
-use std::borrow::Cow;
 use std::time::{Duration, Instant};
 
 /// The shortest interval between writes of the state cache.
@@ -54,9 +53,9 @@ impl<'a> Recorder<'a> {
             lock_file: LockFileGuard::new(&dir),
             dir,
             header,
+            redactor: Redactor::for_plan(&state.plan),
             state,
             clock,
-            redactor: Redactor::from_env(),
             observer,
             journal,
             activity: None,
@@ -66,7 +65,11 @@ impl<'a> Recorder<'a> {
     }
 
     /// Records an event. The next call of [`Recorder::sync`] makes it durable.
-    pub(super) fn record(&mut self, event: Event) -> Result<(), RunnerError> {
+    pub(super) fn record(&mut self, mut event: Event) -> Result<(), RunnerError> {
+        let redactor = &self.redactor;
+        if !redactor.is_empty() {
+            event.edit_texts(&mut |text| redactor.redact_string(text));
+        }
         let now = Now {
             wall_ms: wall_ms(),
             delta_ms: self.clock.now_ms().saturating_sub(self.state.clock_ms),
@@ -74,7 +77,7 @@ impl<'a> Recorder<'a> {
         let line = JournalLine {
             at_ms: now.wall_ms,
             ms: now.delta_ms,
-            event: self.redact(event),
+            event,
         };
         let appended = self.journal.append(&line);
         self.show_journal_warnings();
@@ -198,13 +201,8 @@ impl<'a> Recorder<'a> {
 
     /// Opens the activity file of an iteration. The iteration's directory must exist.
     pub(super) fn begin_activity(&mut self, iteration: u32) {
-        let redactor = self.redactor.clone();
         let path = self.dir.activity(iteration);
-        self.activity = Some(ActivityWriter::create(
-            &path,
-            iteration,
-            Box::new(move |text| redactor.redact_text(text)),
-        ));
+        self.activity = Some(ActivityWriter::create(&path, iteration));
     }
 
     /// Writes pending acts if they are due.
@@ -232,19 +230,5 @@ impl<'a> Recorder<'a> {
     /// Restores redacted secrets in a text from the plan, because commands need the real values.
     pub(super) fn restore_secrets(&self, text: &str) -> String {
         self.redactor.restore(text, &self.state.plan.redacted)
-    }
-
-    /// Redacts secrets in an event's text fields.
-    fn redact(&self, event: Event) -> Event {
-        if self.redactor.is_empty() || !event.has_untrusted_text() {
-            return event;
-        }
-        let redacted = serde_json::to_string(&event).ok().and_then(|text| {
-            match self.redactor.redact_text(&text) {
-                Cow::Borrowed(_) => None,
-                Cow::Owned(text) => serde_json::from_str(&text).ok(),
-            }
-        });
-        redacted.unwrap_or(event)
     }
 }

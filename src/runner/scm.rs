@@ -63,7 +63,9 @@ impl Runner<'_> {
 
     fn working_tree(&self) -> Result<WorkingTree, WorkingTreeError> {
         let plan = &self.rec.state.plan;
-        let tree = WorkingTree::find(&plan.scm.command, &plan.workspace)?;
+        let command = plan.scm.command.iter();
+        let command: Vec<String> = command.map(|arg| self.rec.restore_secrets(arg)).collect();
+        let tree = WorkingTree::find(&command, &plan.workspace)?;
         // In a worktree that lost its link, git would use a repository in a parent directory.
         match &plan.worktree {
             Some(own) if !tree.is_at(&own.path) => Err(WorkingTreeError::NotARepository),
@@ -104,8 +106,8 @@ impl Runner<'_> {
             Err(WorkingTreeError::GitFailed(why)) => not_run(why),
         };
         if !report.is_success() {
-            let _ =
-                regular_file::create(&log).and_then(|mut file| writeln!(file, "{}", report.output));
+            let why = self.rec.redactor.redact_text(&report.output);
+            let _ = regular_file::create(&log).and_then(|mut file| writeln!(file, "{why}"));
             self.publish_scm_log(iteration, task);
         }
         self.rec.record(Event::Committed {
@@ -223,7 +225,8 @@ impl Runner<'_> {
         let (state, plan) = (&self.rec.state, &self.rec.state.plan);
         let path = self.rec.dir.commit_message(iteration);
         let pathspecs = self.rec.dir.commit_pathspecs(iteration);
-        if let Some(commit) = CommitTask::parse(state.scm_task_args(task)) {
+        let args = self.rec.restore_secrets(state.scm_task_args(task));
+        if let Some(commit) = CommitTask::parse(&args) {
             let task_text = read_task(&self.rec).unwrap_or_default();
             let text = commit_message(
                 commit
@@ -235,9 +238,10 @@ impl Runner<'_> {
                 &self.trailers(iteration),
             );
             create_file(&pathspecs)?.write_all(&tree.commit_pathspecs())?;
+            let text = self.rec.redactor.redact_text(&text);
             create_file(&path)?.write_all(text.as_bytes())?;
         }
-        let mut command = tree.task_command(state.scm_task_args(task), &path, &pathspecs);
+        let mut command = tree.task_command(&args, &path, &pathspecs);
         command.env.push((
             orphans::MARKER_VAR.to_owned(),
             orphans::marker(&self.rec.header.id),

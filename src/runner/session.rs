@@ -116,11 +116,13 @@ impl Runner<'_> {
         let iteration = self.rec.state.iteration;
         match event {
             HookEvent::TurnEnded { text, steps, usage } => {
-                self.turn_ended(iteration, &text.unwrap_or_default(), steps, usage)
+                let text = text.unwrap_or_default();
+                let text = self.rec.redactor.redact_text(&text).into_owned();
+                self.turn_ended(iteration, &text, steps, usage)
             }
             HookEvent::TurnFailed(error) => self.rec.record(Event::TurnFailed {
                 iteration,
-                message: clean(&error).into_owned(),
+                message: clean(&self.rec.redactor.redact_text(&error)).into_owned(),
             }),
             HookEvent::Requested(request, by) => self.rec.record_request(request, by),
             HookEvent::LimitChanged(limit) => {
@@ -139,11 +141,14 @@ impl Runner<'_> {
     ) -> Result<(), RunnerError> {
         self.relay_messages()?;
         let state = &self.rec.state;
-        let found = self.task_dir.scan(&state.plan.proof.signals);
+        let found = self
+            .task_dir
+            .scan(&state.plan.proof.signals, &self.rec.redactor);
         let mut pipeline = OutputPipeline::new(
             &self.profiles[state.agent_index],
             state,
             self.prompts.bytes(),
+            &self.rec.redactor,
         );
         for (model, tokens) in usage.iter().flat_map(|usage| &usage.used) {
             let (model, tokens) = (model.into(), *tokens);
@@ -201,7 +206,6 @@ impl Runner<'_> {
         self.rec.keep(&Act::Finished(text.into()).cleaned());
         self.rec.end_activity();
         let path = self.rec.dir.output_log(iteration);
-        let text = self.rec.redactor.redact_text(text);
         writeln!(create_file(&path)?, "{}", text.trim_end())
     }
 

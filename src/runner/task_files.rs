@@ -56,7 +56,8 @@ impl Runner<'_> {
     /// Posts the agent's messages, and records its new markers.
     pub(super) fn look_for_markers(&mut self) -> Result<(), RunnerError> {
         self.relay_messages()?;
-        let found = self.task_dir.scan(&self.rec.state.plan.proof.signals);
+        let signals = &self.rec.state.plan.proof.signals;
+        let found = self.task_dir.scan(signals, &self.rec.redactor);
         if let Some(detail) = found.invalid_marker {
             return self.rec.record_fault(Fault::Marker, detail);
         }

@@ -1,8 +1,11 @@
 //! The billing of an agent, the variables that are not passed to it, and redaction in every file.
 
+mod leaks;
+mod random;
+mod streams;
+
 use crate::kit::Test;
 use std::fs;
-use std::path::Path;
 use std::process::Command;
 
 /// Prints the variables that these tests are about.
@@ -112,23 +115,7 @@ fn a_secret_is_redacted_in_everything_that_ralph_writes() {
         .env("RALPH", env!("CARGO_BIN_EXE_ralph"));
     test.start_command(resumed).end().exits(3);
     assert!(test.prompt("a", 2).contains("red [SHOP_TOKEN]"));
-    for place in [test.state_dir(), test.workspace().join(".ralph")] {
-        search(&place, SECRET);
-    }
-}
-
-/// Fails if a file below `place` contains the secret.
-fn search(place: &Path, secret: &str) {
-    for entry in fs::read_dir(place).unwrap().map(Result::unwrap) {
-        let path = entry.path();
-        if path.is_dir() {
-            search(&path, secret);
-        } else {
-            let bytes = fs::read(&path).unwrap_or_default();
-            let text = String::from_utf8_lossy(&bytes);
-            assert!(!text.contains(secret), "{}: {text}", path.display());
-        }
-    }
+    leaks::assert_none(&test, &[SECRET]);
 }
 
 #[test]

@@ -229,8 +229,9 @@ fn create(
         warn(move_loop_file_aside(&call.project, &reason));
     }
     let name = loop_name(&call.client.name, &call.input.session_id);
-    let plan = draft.plan().clone();
-    let PreparedLoop { dir, locks, .. } = create_loop(
+    let PreparedLoop {
+        dir, locks, plan, ..
+    } = create_loop(
         &call.state_dir,
         Some(&name),
         draft,

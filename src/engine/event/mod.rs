@@ -225,18 +225,32 @@ pub enum Event {
 }
 
 impl Event {
-    /// Returns whether the event contains text from an agent, a person or the system. Such text may
-    /// contain a secret.
-    pub(crate) fn has_untrusted_text(&self) -> bool {
+    /// Applies `edit` to every text from an agent, a person or the system. Such text may contain a
+    /// secret.
+    pub(crate) fn edit_texts(&mut self, edit: &mut dyn FnMut(&mut String)) {
         match self {
-            Self::Answered { .. }
-            | Self::Ended { .. }
-            | Self::Committed { .. }
-            | Self::TurnFailed { .. }
-            | Self::Faulted { .. } => true,
-            Self::Checked { report, .. } => report.line.is_some(),
-            Self::Noticed { text, .. } => text.is_some(),
-            _ => false,
+            Self::Answered { text, .. } => edit(text),
+            Self::Checked { report, .. } => report.line.iter_mut().for_each(edit),
+            Self::Committed { report, .. } => report.edit_texts(edit),
+            Self::Notified { rest, .. } => edit(&mut rest.why),
+            Self::Noticed { text, .. } => text.iter_mut().for_each(edit),
+            Self::Ended { report, .. } => report.edit_texts(edit),
+            Self::TurnFailed { message, .. } => edit(message),
+            Self::Faulted { detail, .. } => edit(detail),
+            Self::Finished { outcome, .. } => {
+                edit(&mut outcome.why);
+                edit(&mut outcome.detail);
+            }
+            Self::Opened { .. }
+            | Self::Asked { .. }
+            | Self::Changed { .. }
+            | Self::Started { .. }
+            | Self::Hurried { .. }
+            | Self::Spawned { .. }
+            | Self::Spent { .. }
+            | Self::Drained { .. }
+            | Self::Woke
+            | Self::Unknown => {}
         }
     }
 }

@@ -141,6 +141,26 @@ pub struct AgentReport {
     pub survivors: Vec<u32>,
 }
 
+impl AgentReport {
+    /// Applies `edit` to every text from the agent.
+    pub(super) fn edit_texts(&mut self, edit: &mut dyn FnMut(&mut String)) {
+        let signals = &mut self.signals;
+        let said = [&mut signals.blocked, &mut signals.commit];
+        let reported = [
+            &mut self.error,
+            &mut self.note,
+            &mut self.session,
+            &mut self.denial,
+        ];
+        said.into_iter()
+            .chain(reported)
+            .flatten()
+            .chain(self.marker_texts.values_mut())
+            .chain(&mut self.denials)
+            .for_each(edit);
+    }
+}
+
 /// Signals read from the agent's final message.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]

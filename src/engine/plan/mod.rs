@@ -112,7 +112,22 @@ impl Plan {
         let agents = std::iter::once(&mut self.agent)
             .chain(&mut self.fallback)
             .flat_map(|agent| agent.command.iter_mut().chain(agent.env.values_mut()));
-        task.chain(checks).chain(agents).chain(&mut self.notify)
+        let promises = self
+            .proof
+            .signals
+            .iter_mut()
+            .filter_map(|signal| match signal {
+                Signal::Promise(text) => Some(text),
+                Signal::Pattern(_) | Signal::File(_) => None,
+            });
+        let scm = self.scm.command.iter_mut().chain(&mut self.scm.tasks);
+        task.chain(checks)
+            .chain(agents)
+            .chain(promises)
+            .chain(&mut self.proof.fallback)
+            .chain(scm)
+            .chain(&mut self.notify)
+            .chain([&mut self.context.template])
     }
 }
 

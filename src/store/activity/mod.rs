@@ -18,7 +18,6 @@ use crate::engine::plain_text::clean;
 use crate::os::regular_file;
 use line::{ActRecord, ActivityLine};
 use serde::Deserialize;
-use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -42,16 +41,12 @@ const TEXT_MAX: usize = 32 << 10;
 /// Minimum interval between two writes to the file.
 const WRITE_INTERVAL: Duration = Duration::from_millis(50);
 
-/// A function that replaces secrets in a text.
-pub(crate) type RedactText = Box<dyn Fn(&str) -> Cow<'_, str> + Send>;
-
 /// Writes one iteration's activity. Dropping the writer writes the remaining acts.
 pub(crate) struct ActivityWriter {
     path: PathBuf,
     /// The open file; `None` after a write error.
     file: Option<File>,
     iteration: u32,
-    redact: RedactText,
     /// Length of the file, in bytes.
     len: usize,
     /// The length of the part that is never dropped, in bytes, and the number of its last act;
@@ -79,12 +74,11 @@ struct PendingAct {
 
 impl ActivityWriter {
     /// Creates the file at `path`, or truncates it. After an error, no activity is written.
-    pub(crate) fn create(path: &Path, iteration: u32, redact: RedactText) -> Self {
+    pub(crate) fn create(path: &Path, iteration: u32) -> Self {
         Self {
             path: path.to_owned(),
             file: create_empty(path).ok(),
             iteration,
-            redact,
             len: 0,
             head: None,
             is_full: false,
@@ -180,7 +174,7 @@ impl ActivityWriter {
     }
 
     /// Writes pending acts. Until `is_end`, keeps back an incomplete line, because only a whole
-    /// line can be cleaned and redacted.
+    /// line can be cleaned.
     fn flush(&mut self, is_end: bool) {
         let unfinished = if is_end { None } else { self.take_unfinished() };
         let mut lines = Vec::new();
@@ -192,10 +186,7 @@ impl ActivityWriter {
             if n > written + 1 {
                 push_dropped(&mut lines, written, n - 1, at_ms);
             }
-            let act = act.map_texts(&mut |text| {
-                let text = clean(&text);
-                (self.redact)(&text).into_owned().into()
-            });
+            let act = act.map_texts(&mut |text| clean(&text).into_owned().into());
             if let Some(act) = ActRecord::new(act) {
                 push_line(&mut lines, &ActivityLine { n, at_ms, act });
             }

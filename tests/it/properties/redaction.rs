@@ -1,14 +1,21 @@
-//! However output is split into pieces, no secret is ever shown, and the result is the same as for
-//! the whole output.
+//! However output is split into pieces and escaped for JSON, no secret is ever shown, and the result
+//! is the same as for the whole output.
 //!
 //! The first bytes of an input are the lengths of two secrets and whether the output goes to a
 //! terminal. The secrets follow, then the output.
 
 use ralph::testing::redact_both_ways;
 
-/// Maps a byte to one of a few letters, so that secrets overlap with themselves and each other.
+/// Maps a byte to one of a few characters, so that secrets overlap with themselves and each other.
+/// Most of them are escaped in JSON, or stand for an escaped character there.
 fn letter(byte: u8) -> char {
-    char::from(b'a' + byte % 3)
+    ['a', 'b', 'n', 'a', 'b', '"', '\\', '\n', 'é'][usize::from(byte % 9)]
+}
+
+/// Returns a text as it is in a JSON string.
+fn escape(text: &str) -> String {
+    let json = serde_json::to_string(text).expect("a text is valid JSON");
+    json[1..json.len() - 1].to_owned()
 }
 
 pub fn check(input: &[u8]) {
@@ -24,7 +31,12 @@ pub fn check(input: &[u8]) {
             .collect();
         (name.to_owned(), value)
     });
-    if secrets.iter().any(|(_, value)| value.len() < 8) {
+    // Backslashes alone are no secret.
+    let is_secret = |value: &str| value.chars().filter(|c| *c != '\\').count() >= 6;
+    if secrets
+        .iter()
+        .any(|(_, value)| value.chars().count() < 8 || !is_secret(value))
+    {
         return;
     }
     // A high byte is a part of a secret or starts a new piece; any other byte is a letter.
@@ -36,8 +48,14 @@ pub fn check(input: &[u8]) {
             128..=159 => pieces.push(String::new()),
             160.. => {
                 let value = &secrets[usize::from(byte % 2)].1;
-                let (from, to) = (byte / 2 % 4, rest.next().unwrap_or(255));
-                piece.push_str(&value[usize::from(from)..value.len() - usize::from(to % 4)]);
+                let (from, to) = (usize::from(byte / 2 % 4), rest.next().unwrap_or(255));
+                let count = value.chars().count() - usize::from(to % 4) - from;
+                let part: String = value.chars().skip(from).take(count).collect();
+                match to / 4 % 3 {
+                    0 => piece.push_str(&part),
+                    1 => piece.push_str(&escape(&part)),
+                    _ => piece.push_str(&escape(&escape(&part))),
+                }
             }
         }
     }
@@ -51,21 +69,24 @@ pub fn check(input: &[u8]) {
         assert_eq!(shown, whole, "{secrets:?} in {pieces:?}");
     }
     for (name, value) in &secrets {
-        assert!(
-            !whole.contains(value) && !shown.contains(value),
-            "{name} {value} in {pieces:?}: {shown}"
-        );
+        for value in [value.clone(), escape(value), escape(&escape(value))] {
+            assert!(
+                !whole.contains(&value) && !shown.contains(&value),
+                "{name} {value} in {pieces:?}: {shown}"
+            );
+        }
     }
 }
 
-/// A secret that is printed whole, in two pieces, twice, and after a part of itself.
+/// A secret that is printed whole, in two pieces, twice, escaped, and after a part of itself.
 pub fn seeds() -> Vec<Vec<u8>> {
     let secrets = *b"abcabcabcaabcbacba";
-    let outputs: [&[u8]; 4] = [
+    let outputs: [&[u8]; 5] = [
         &[160, 0],
         b"abc\x80abcabca",
         &[160, 0, 161, 0, 128, 97, 128, 161, 0],
         &[97, 160, 0, 163, 3, 128, 98],
+        &[97, 160, 4, 128, 161, 8, 160, 8, 128, 128, 161, 4],
     ];
     let inputs = outputs
         .into_iter()

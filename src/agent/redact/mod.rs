@@ -1,0 +1,464 @@
+//! Redacts the values of secret environment variables in everything that ralph writes.
+//!
+//! Each secret is replaced with its variable's name in brackets, such as `[ANTHROPIC_API_KEY]`. It is
+//! found however it was escaped for JSON, printed in colors, or folded to one line. The lines of a
+//! value with several lines, such as a private key, are also secrets of their own.
+//!
+//! Output is redacted where it arrives: bytes before they are logged or decoded ([`StreamRedactor`]),
+//! and acts right after they were decoded ([`ActRedactor`]), because a stream may spread a text over
+//! many events. Everything else is redacted where it enters: events before they are recorded, and
+//! texts of people before they are written.
+
+mod acts;
+mod canonical;
+mod stream;
+
+#[cfg(test)]
+mod tests;
+
+pub(crate) use acts::ActRedactor;
+pub(crate) use stream::StreamRedactor;
+
+use crate::engine::Plan;
+use crate::engine::signals::fold_whitespace;
+use aho_corasick::{AhoCorasick, AhoCorasickKind, Input, MatchKind, packed};
+use canonical::Canonical;
+use std::borrow::Cow;
+use std::ffi::{OsStr, OsString};
+use std::ops::Range;
+use std::os::unix::ffi::OsStrExt;
+use std::sync::Arc;
+
+/// Parts of a variable's name, between underscores, that mark its value as secret.
+const SECRET_NAME_PARTS: [&str; 12] = [
+    "KEY",
+    "APIKEY",
+    "TOKEN",
+    "SECRET",
+    "SECRETS",
+    "PASSWORD",
+    "PASSWD",
+    "PASS",
+    "PAT",
+    "CREDENTIAL",
+    "CREDENTIALS",
+    "AUTH",
+];
+/// Minimum length of a value that is redacted, in bytes. Shorter values occur in other text by
+/// chance.
+const SECRET_MIN: usize = 8;
+/// Minimum length of a line that is redacted without the rest of its value, in bytes.
+const LINE_MIN: usize = 16;
+/// Minimum and maximum length of a run of characters by which a secret is found fast, in bytes.
+const RUN_MIN: usize = 4;
+const RUN_MAX: usize = 16;
+/// A canonical form of at least this length does not occur by chance, whatever it leaves out.
+const SHORT_FORM: usize = 6;
+
+/// Replaces a fixed set of secrets with the names of their variables.
+#[derive(Clone, Default)]
+pub(crate) struct Redactor(Option<Arc<Secrets>>);
+
+struct Secrets {
+    needles: Vec<Needle>,
+    /// Finds the needles in a text in canonical form.
+    finder: AhoCorasick,
+    /// Finds a run of characters of each needle, which escaping does not change, much faster. `None`
+    /// if a needle has no such run, or if there are too many.
+    runs: Option<packed::Searcher>,
+    /// The texts that stand for secrets in a plan, and what they are restored to.
+    exact: Vec<Exact>,
+    /// Maximum number of bytes that may be the start of a secret.
+    undecided_max: usize,
+}
+
+/// A text to be redacted.
+struct Needle {
+    canonical: Vec<u8>,
+    placeholder: String,
+    /// Number of backslashes that a match must contain, because the canonical form alone is too
+    /// short.
+    backslashes: usize,
+}
+
+/// A text that can be replaced with a placeholder and restored exactly.
+struct Exact {
+    name: String,
+    text: String,
+    placeholder: String,
+}
+
+/// The secrets in a text.
+struct Scan {
+    /// The places of the secrets, in order, and their needles.
+    found: Vec<(Range<usize>, usize)>,
+    /// Where the text begins that may be the start of a secret, or the text's length.
+    undecided_from: usize,
+}
+
+impl Redactor {
+    /// Creates a redactor for the secrets in this process's environment.
+    pub(crate) fn from_env() -> Self {
+        Self::from_vars(std::env::vars_os())
+    }
+
+    /// Creates a redactor for the secrets in this process's environment, and for those that a plan
+    /// sets for its agents.
+    pub(crate) fn for_plan(plan: &Plan) -> Self {
+        let own = Self::from_env();
+        let mut set = plan.agents().flat_map(|agent| &agent.env).peekable();
+        if set.peek().is_none() {
+            return own;
+        }
+        let set = set.map(|(name, value)| (name.into(), own.restore(value, &plan.redacted).into()));
+        Self::from_vars(std::env::vars_os().chain(set))
+    }
+
+    /// Creates a redactor for the secrets among `variables`.
+    pub(crate) fn from_vars(variables: impl Iterator<Item = (OsString, OsString)>) -> Self {
+        let secrets = variables.filter(|(name, value)| {
+            let name = name.to_string_lossy().to_uppercase();
+            is_secret_name(&name) && is_secret_value(value.as_bytes())
+        });
+        let (mut needles, mut runs, mut exact) = (Vec::new(), Vec::new(), Vec::new());
+        for (name, value) in secrets {
+            let name = name.to_string_lossy();
+            for (placeholder, text) in texts_of(&name, &value) {
+                if let Some(needle) = Needle::new(placeholder, &text) {
+                    needles.push(needle);
+                    runs.push(plain_run(&text).to_owned());
+                }
+            }
+            exact.extend(
+                value
+                    .to_str()
+                    .into_iter()
+                    .flat_map(|value| Exact::all(&name, value)),
+            );
+        }
+        // Of two variables with the same value, the first one names it.
+        let canonical: Vec<&[u8]> = needles.iter().map(|needle| &needle.canonical[..]).collect();
+        let longest = canonical.iter().map(|form| form.len()).max();
+        let finder = AhoCorasick::builder()
+            .kind(Some(AhoCorasickKind::ContiguousNFA))
+            .match_kind(MatchKind::LeftmostLongest)
+            .build(&canonical);
+        let (Some(longest), Ok(finder)) = (longest, finder) else {
+            return Self::default();
+        };
+        let has_runs = runs.iter().all(|run| run.len() >= RUN_MIN);
+        Self(Some(Arc::new(Secrets {
+            runs: has_runs.then(|| packed::Searcher::new(&runs)).flatten(),
+            needles,
+            finder,
+            exact,
+            // Each character may be an escape of six.
+            undecided_max: 6 * longest + 256,
+        })))
+    }
+
+    /// Returns whether there are no secrets to redact.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_none()
+    }
+
+    /// Redacts all secrets. If secrets overlap, the first one is replaced; if they start at the
+    /// same place, the longest one.
+    pub(crate) fn redact<'a>(&self, bytes: &'a [u8]) -> Cow<'a, [u8]> {
+        let Some(secrets) = &self.0 else {
+            return Cow::Borrowed(bytes);
+        };
+        let scan = secrets.scan(bytes, true);
+        secrets.replace(bytes, &scan, 0)
+    }
+
+    /// Redacts all secrets in a text.
+    pub(crate) fn redact_text<'a>(&self, text: &'a str) -> Cow<'a, str> {
+        match self.redact(text.as_bytes()) {
+            Cow::Borrowed(_) => Cow::Borrowed(text),
+            Cow::Owned(bytes) => Cow::Owned(String::from_utf8_lossy(&bytes).into_owned()),
+        }
+    }
+
+    /// Redacts all secrets in a text whose end was cut off. Leaves out what may be the start of a
+    /// secret at its end.
+    pub(crate) fn redact_cut<'a>(&self, text: &'a str) -> Cow<'a, str> {
+        let Some(secrets) = &self.0 else {
+            return Cow::Borrowed(text);
+        };
+        let scan = secrets.scan(text.as_bytes(), false);
+        let bytes = secrets.replace(text.as_bytes(), &scan, 0);
+        Cow::Owned(String::from_utf8_lossy(&bytes).into_owned())
+    }
+
+    /// Redacts a text in place.
+    pub(crate) fn redact_string(&self, text: &mut String) {
+        if let Cow::Owned(redacted) = self.redact_text(text) {
+            *text = redacted;
+        }
+    }
+
+    /// Redacts all texts in a JSON value.
+    pub(crate) fn redact_json(&self, value: &mut serde_json::Value) {
+        match value {
+            serde_json::Value::String(text) => self.redact_string(text),
+            serde_json::Value::Array(items) => {
+                items.iter_mut().for_each(|item| self.redact_json(item))
+            }
+            serde_json::Value::Object(fields) => {
+                fields
+                    .values_mut()
+                    .for_each(|field| self.redact_json(field));
+            }
+            _ => {}
+        }
+    }
+
+    /// Redacts several texts in place such that [`Redactor::restore`] can undo it. Returns the names
+    /// of the secrets that occurred.
+    pub(crate) fn redact_all<'a>(
+        &self,
+        texts: impl Iterator<Item = &'a mut String>,
+    ) -> Vec<String> {
+        let Some(secrets) = &self.0 else {
+            return Vec::new();
+        };
+        let mut names = Vec::new();
+        let exact: Vec<&Exact> = secrets.exact.iter().collect();
+        for text in texts.filter(|text| !secrets.scan(text.as_bytes(), true).found.is_empty()) {
+            *text = substitute(text, &exact, |exact| (&exact.text, &exact.placeholder));
+            self.redact_string(text);
+            let found = exact
+                .iter()
+                .filter(|exact| text.contains(&exact.placeholder));
+            names.extend(found.map(|exact| exact.name.clone()));
+        }
+        names.sort_unstable();
+        names.dedup();
+        names
+    }
+
+    /// Replaces the placeholders of the secrets `names` with their values.
+    pub(crate) fn restore(&self, text: &str, names: &[String]) -> String {
+        let exact = self.0.iter().flat_map(|secrets| &secrets.exact);
+        let exact: Vec<&Exact> = exact.filter(|exact| names.contains(&exact.name)).collect();
+        substitute(text, &exact, |exact| (&exact.placeholder, &exact.text))
+    }
+}
+
+impl Secrets {
+    /// Finds the secrets in a text. Unless the text `is_complete`, more may follow: then a secret is
+    /// only found if what follows cannot make it another one.
+    fn scan(&self, bytes: &[u8], is_complete: bool) -> Scan {
+        let may_match = self
+            .runs
+            .as_ref()
+            .is_none_or(|runs| runs.find(bytes).is_some())
+            || canonical::may_split_runs(bytes);
+        let end = bytes.len().saturating_sub(self.undecided_max);
+        let from = match (may_match, is_complete) {
+            (true, _) => 0,
+            (false, true) => bytes.len(),
+            (false, false) => end,
+        };
+        let form = Canonical::new(&bytes[from..]);
+        let undecided = |after: usize| {
+            let len = if is_complete {
+                0
+            } else {
+                self.undecided_len(&form.text[after..])
+            };
+            form.text.len() - len
+        };
+        let (mut found, mut search_from, mut until) = (Vec::new(), 0, undecided(0));
+        while let Some(hit) = self
+            .finder
+            .find(Input::new(&form.text).range(search_from..))
+            && hit.start() < until
+        {
+            let needle = hit.pattern().as_usize();
+            let place = form.original(hit.range());
+            if !self.needles[needle].is_plausible(&bytes[from..], &place) {
+                let after = &bytes[from + place.end..];
+                if !is_complete && after.iter().all(|byte| *byte == b'\\') {
+                    // More backslashes may follow.
+                    until = hit.start();
+                    break;
+                }
+                search_from = hit.start() + 1;
+                continue;
+            }
+            found.push((from + place.start..from + place.end, needle));
+            search_from = hit.end();
+            if until < search_from {
+                until = undecided(search_from);
+            }
+        }
+        let mut undecided_from = bytes.len();
+        if !is_complete {
+            let start = (until < form.text.len()).then(|| form.start(until));
+            let start = start.into_iter().chain(form.incomplete_from).min();
+            undecided_from = start.map_or(bytes.len(), |start| from + start);
+            // Endless escapes must not be held back forever.
+            if undecided_from < end {
+                undecided_from = bytes.len();
+            }
+        }
+        Scan {
+            found,
+            undecided_from,
+        }
+    }
+
+    /// Returns the number of bytes at the end of a text in canonical form that may be the start of a
+    /// secret.
+    fn undecided_len(&self, text: &[u8]) -> usize {
+        let longest = |needle: &Needle| {
+            let needle = &needle.canonical;
+            let tail = &text[text.len().saturating_sub(needle.len() - 1)..];
+            let mut starts = memchr::memchr_iter(needle[0], tail);
+            let start = starts.find(|start| needle.starts_with(&tail[*start..]));
+            start.map_or(0, |start| tail.len() - start)
+        };
+        self.needles.iter().map(longest).max().unwrap_or(0)
+    }
+
+    /// Returns the text before the undecided part, redacted. The first `shown` bytes were returned
+    /// before and are left out.
+    fn replace<'a>(&self, bytes: &'a [u8], scan: &Scan, shown: usize) -> Cow<'a, [u8]> {
+        let unshown = |from: usize, to: usize| &bytes[from.max(shown).min(to)..to];
+        if scan.found.is_empty() {
+            return Cow::Borrowed(unshown(0, scan.undecided_from));
+        }
+        let (mut redacted, mut from) = (Vec::with_capacity(bytes.len()), 0);
+        for (place, needle) in &scan.found {
+            redacted.extend_from_slice(unshown(from, place.start));
+            redacted.extend_from_slice(self.needles[*needle].placeholder.as_bytes());
+            from = place.end;
+        }
+        redacted.extend_from_slice(unshown(from, scan.undecided_from));
+        Cow::Owned(redacted)
+    }
+}
+
+impl Needle {
+    /// Returns `None` if nothing is left of the text in canonical form.
+    fn new(placeholder: String, text: &[u8]) -> Option<Self> {
+        let canonical = Canonical::new(text).text;
+        let is_short = canonical.len() < SHORT_FORM;
+        let backslashes = memchr::memchr_iter(b'\\', text).count();
+        (!canonical.is_empty()).then(|| Self {
+            canonical,
+            placeholder,
+            backslashes: if is_short { backslashes } else { 0 },
+        })
+    }
+
+    /// Returns whether the text at `place` is this secret and not a short word like it.
+    fn is_plausible(&self, bytes: &[u8], place: &Range<usize>) -> bool {
+        if self.backslashes == 0 {
+            return true;
+        }
+        let is_other = |byte: &u8| *byte != b'\\';
+        let start = bytes[..place.start].iter().rposition(is_other);
+        let end = bytes[place.end..].iter().position(is_other);
+        let start = start.map_or(0, |at| at + 1);
+        let end = end.map_or(bytes.len(), |at| place.end + at);
+        memchr::memchr_iter(b'\\', &bytes[start..end]).count() >= self.backslashes
+    }
+}
+
+impl Exact {
+    /// Returns the texts of a secret that can be restored: its value, its value in a JSON string,
+    /// and its lines.
+    fn all(name: &str, value: &str) -> Vec<Self> {
+        let exact = |text: &str, suffix: &str| Self {
+            name: name.to_owned(),
+            text: text.to_owned(),
+            placeholder: format!("[{name}{suffix}]"),
+        };
+        let mut all = vec![exact(value, "")];
+        let json = serde_json::to_string(value).unwrap_or_default();
+        let json = json
+            .strip_prefix('"')
+            .and_then(|json| json.strip_suffix('"'));
+        let json = json.unwrap_or_default();
+        all.extend((json != value && !json.is_empty()).then(|| exact(json, ":json")));
+        all.extend(lines_of(value).map(|(number, line)| exact(line, &format!(":{number}"))));
+        all
+    }
+}
+
+/// Replaces texts. `pair` returns a text and its replacement.
+fn substitute<'e>(
+    text: &str,
+    all: &[&'e Exact],
+    pair: impl Fn(&'e Exact) -> (&'e String, &'e String),
+) -> String {
+    let (from, to): (Vec<_>, Vec<_>) = all.iter().map(|exact| pair(exact)).unzip();
+    let finder = AhoCorasick::builder()
+        .match_kind(MatchKind::LeftmostLongest)
+        .build(&from);
+    finder.map_or_else(|_| text.to_owned(), |finder| finder.replace_all(text, &to))
+}
+
+fn is_secret_name(name: &str) -> bool {
+    name.split('_')
+        .any(|part| SECRET_NAME_PARTS.contains(&part))
+}
+
+/// Returns whether a value may be a secret. Paths, numbers and short values are not secrets.
+fn is_secret_value(value: &[u8]) -> bool {
+    value.len() >= SECRET_MIN && !value.starts_with(b"/") && !value.iter().all(u8::is_ascii_digit)
+}
+
+/// Returns the texts by which a secret is recognized, each with its placeholder: its value, the
+/// value on one line, and each of its lines.
+fn texts_of(name: &str, value: &OsStr) -> Vec<(String, Vec<u8>)> {
+    let whole = format!("[{name}]");
+    let text = value.to_string_lossy();
+    let mut texts = vec![(whole.clone(), value.as_bytes().to_owned())];
+    let folded = fold_whitespace(&text.replace("\\n", "\n"));
+    texts.extend((folded != text).then(|| (whole.clone(), folded.into_bytes())));
+    texts.extend(matches!(text, Cow::Owned(_)).then(|| (whole, text.as_bytes().to_owned())));
+    texts.extend(
+        lines_of(&text)
+            .map(|(number, line)| (format!("[{name}:{number}]"), line.as_bytes().to_owned())),
+    );
+    texts
+}
+
+/// Returns the long lines of a value that has several, with their numbers. A value may contain its
+/// line ends as `\n`. The first and last lines of a PEM file are no secrets.
+fn lines_of(value: &str) -> impl Iterator<Item = (usize, &str)> {
+    let has_several = value.trim().contains(['\n']) || value.contains("\\n");
+    let lines = value.split('\n').flat_map(|line| line.split("\\n"));
+    let lines = lines.map(str::trim).enumerate();
+    lines.filter_map(move |(index, line)| {
+        let is_secret = line.len() >= LINE_MIN && is_secret_value(line.as_bytes());
+        (has_several && is_secret && !line.starts_with("-----")).then_some((index + 1, line))
+    })
+}
+
+/// Returns the longest run of characters that no escaping changes, or its beginning.
+fn plain_run(text: &[u8]) -> &[u8] {
+    let (mut longest, mut start) = (&text[..0], 0);
+    let mut at = 0;
+    while at <= text.len() {
+        let is_plain = text.get(at).is_some_and(|byte| {
+            byte.is_ascii_alphanumeric() || b"-_.+=:,;@#%*()[]{}|~!?$^".contains(byte)
+        });
+        if !is_plain {
+            if at - start > longest.len() {
+                longest = &text[start..at];
+            }
+            // What follows a backslash may itself be part of an escape.
+            let skipped = if text.get(at) == Some(&b'\\') { 6 } else { 1 };
+            at += skipped;
+            start = at;
+        } else {
+            at += 1;
+        }
+    }
+    &longest[..longest.len().min(RUN_MAX)]
+}
