@@ -7,6 +7,10 @@ use super::plan::Agent;
 use super::state::{Phase, State};
 use serde::{Deserialize, Serialize};
 
+/// The shortest change of the wall clock that counts as one, in milliseconds. Smaller differences
+/// between the two clocks come from rounding and from adjusting the wall clock's speed.
+const CLOCK_STEP_MS: i64 = 1000;
+
 /// An agent's availability for the next iteration.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct AgentAvailability {
@@ -193,7 +197,7 @@ impl State {
     /// Ends every rest earlier by the time that the wall clock was set back, which would otherwise
     /// lengthen them.
     pub(super) fn shorten_rests(&mut self, set_back_ms: i64) {
-        if set_back_ms <= 0 {
+        if set_back_ms < CLOCK_STEP_MS {
             return;
         }
         let ends = self.availability.iter_mut();

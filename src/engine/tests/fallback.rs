@@ -132,7 +132,7 @@ fn a_reset_time_in_the_past_is_ignored() {
     let work = running()
         .after(1000)
         .end(bad(FailureKind::UsageLimit, Some(999)));
-    assert_eq!(work.state.orders(), [Effect::WakeAtWall(31_000)]);
+    assert_eq!(rest_end(&work), 31_000);
 }
 
 #[test]
@@ -157,11 +157,7 @@ fn a_person_can_end_a_rest() {
     assert_eq!(work.state.orders()[0], Effect::Run { iteration: 2 });
     assert_eq!(work.state.inbox_offset, 7);
     let again = work.start().end(bad(FailureKind::UsageLimit, Some(5000)));
-    assert_eq!(
-        again.state.orders(),
-        [Effect::WakeAtWall(5000)],
-        "it rests again"
-    );
+    assert_eq!(rest_end(&again), 5000, "it rests again");
 }
 
 #[test]
@@ -170,10 +166,7 @@ fn a_rest_continues_after_a_pause() {
         .end(bad(FailureKind::UsageLimit, Some(5000)))
         .ask(Request::Pause, RequestSource::Inbox);
     assert_eq!(work.state.phase, Phase::Paused);
-    assert_eq!(
-        work.ask(Request::Go, RequestSource::Inbox).state.orders(),
-        [Effect::WakeAtWall(5000)]
-    );
+    assert_eq!(rest_end(&work.ask(Request::Go, RequestSource::Inbox)), 5000);
 }
 
 #[test]
@@ -262,7 +255,7 @@ fn if_all_agents_rest_the_first_to_be_available_is_waited_for() {
         .end(bad(FailureKind::UsageLimit, Some(9000)))
         .start()
         .end(bad(FailureKind::Overloaded, Some(4000)));
-    assert_eq!(work.state.orders(), [Effect::WakeAtWall(4000)]);
+    assert_eq!(rest_end(&work), 4000);
     assert_eq!(work.after(4000).state.agent_index, 1);
 }
 

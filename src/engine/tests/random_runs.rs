@@ -201,7 +201,7 @@ impl Oracle {
                 assert_eq!((state.request.is_immediate(), &state.fault), (false, &None));
                 self.assert_all_checks_green(state);
             }
-            (None, [Effect::WakeAtWall(wall_ms)]) => {
+            (None, [Effect::WakeAtWall(wall_ms), Effect::WakeAt(_)]) => {
                 assert!(*wall_ms > state.wall_ms, "a rest ends in the future");
             }
             (None, [] | [Effect::WakeAt(_) | Effect::Finish(_) | Effect::Leave]) => {}
