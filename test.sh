@@ -76,6 +76,9 @@ tests_need mounts 'user namespace that may mount' quietly unshare -Urm mount -t 
 tests_need limits 'user namespace with limits of its own' \
     quietly unshare -Ur sh -c 'echo 0 >/proc/sys/user/max_inotify_instances'
 tests_need packages 'package of every target' quietly cargo fetch --locked
+# The number of the system call: a process that asks to be traced.
+tests_need ptrace 'permission to trace processes' \
+    quietly perl -e '$n = `uname -sm` =~ /Linux x86_64/ ? 101 : 117; exit(syscall($n, 0, 0, 0, 0) != 0)'
 freezer=/sys/fs/cgroup/freezer/ralph-test-$$
 tests_need freezer 'freezer of version 1 control groups' quietly sh -c "mkdir $freezer && rmdir $freezer"
 if [[ ${RALPH_TEST_REQUIRE:-} == 1 ]] && ((${#skipped[@]})); then

@@ -83,15 +83,19 @@ pub(crate) fn read(task_dir: &Path, agent_is_running: bool) -> Option<Outbox> {
     if agent_is_running {
         names.retain(|name| is_complete(&dir, name));
     }
-    let retry_after = match names.len() {
-        count if count > BATCH_MAX => Some(Duration::ZERO),
-        count => (count < found).then_some(SETTLE_TIME),
-    };
-    names.truncate(BATCH_MAX);
-    let messages = names
+    let is_any_incomplete = names.len() < found;
+    // Entries that cannot be read must not hide the messages after them.
+    let mut messages = names
         .into_iter()
-        .filter_map(|name| read_message(&dir, name))
-        .collect();
+        .filter_map(|name| read_message(&dir, name));
+    let batch: Vec<OutboxMessage> = messages.by_ref().take(BATCH_MAX).collect();
+    let retry_after = if messages.next().is_some() {
+        Some(Duration::ZERO)
+    } else {
+        is_any_incomplete.then_some(SETTLE_TIME)
+    };
+    drop(messages);
+    let messages = batch;
     Some(Outbox {
         dir,
         messages,

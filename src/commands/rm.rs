@@ -6,8 +6,8 @@ use crate::cli::RmArgs;
 use crate::engine::format::{bytes, plural, shell_quote};
 use crate::engine::plan::Worktree;
 use crate::engine::{ExitCode, Liveness, State, Status};
+use crate::git::unsaved_work::{UnsavedWork, find_unsaved_work};
 use crate::git::worktree;
-use crate::git::worktree::UnsavedWork;
 use crate::lifecycle::enclosing::{EnclosingLoop, check_operator};
 use crate::lifecycle::error::CommandError;
 use crate::lifecycle::handle::sweep_damaged_loop;
@@ -15,27 +15,46 @@ use crate::lifecycle::locks::lock_for_removal;
 use crate::lifecycle::workspace_files::WorkspaceFiles;
 use crate::lifecycle::worktree_request::{reject_git_redirection, remove_incomplete_loops};
 use crate::os::disk;
-use crate::store::children::loop_names;
+use crate::store::children::{RunningLoops, loop_names};
 use crate::store::{LoopDir, LoopLock, LoopView, StateDir, StoreError, cache};
 use crate::ui::print::{print_message, warn, warn_all};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// An error lists at most this many files.
 const MAX_SHOWN: usize = 3;
 
 pub(crate) fn rm(args: &RmArgs) -> Result<ExitCode, CommandError> {
+    let state_dir = StateDir::locate()?;
+    if args.ended
+        && !args.dry_run
+        && let Some(inside) = EnclosingLoop::find(&state_dir)
+    {
+        return Err(inside.refuse("ralph rm --ended"));
+    }
+    let mut incomplete = Vec::new();
+    if !args.dry_run {
+        state_dir.remove_discarded();
+        incomplete = remove_incomplete_loops(&state_dir);
+    }
     if args.ended {
-        return rm_ended(args);
+        return rm_ended(&state_dir, args);
     }
     let mut names = args.names.clone();
     names.sort_unstable();
     names.dedup();
+    names.retain(|name| !incomplete.contains(name));
+    let running = state_dir.running_loops();
     // Check all loops before removing the first.
     let mut loops = Vec::new();
     for name in &names {
-        loops.push(RemovableLoop::find(name, args)?);
+        loops.push(RemovableLoop::find(&state_dir, name, args, &running)?);
     }
-    let mut files = workspace_files(&StateDir::locate()?, args);
+    let mut files = workspace_files(&state_dir, args);
+    for name in incomplete.iter().filter(|name| args.names.contains(name)) {
+        print_message(&format!(
+            "removed ralph loop {name}, which had not started\n"
+        ));
+    }
     for removable in loops {
         removable.remove(args, files.as_mut())?;
     }
@@ -44,16 +63,11 @@ pub(crate) fn rm(args: &RmArgs) -> Result<ExitCode, CommandError> {
 
 /// Removes every loop that has ended, including archived ones. Skips a loop that cannot be removed,
 /// with a warning.
-fn rm_ended(args: &RmArgs) -> Result<ExitCode, CommandError> {
-    let state_dir = StateDir::locate()?;
-    if !args.dry_run {
-        if let Some(inside) = EnclosingLoop::find(&state_dir) {
-            return Err(inside.refuse("ralph rm --ended"));
-        }
-        remove_incomplete_loops(&state_dir);
-    }
+fn rm_ended(state_dir: &StateDir, args: &RmArgs) -> Result<ExitCode, CommandError> {
     let (mut count, mut freed) = (0, 0);
-    let mut files = workspace_files(&state_dir, args);
+    let mut files = workspace_files(state_dir, args);
+    // Once for all of them. A loop that has ended gets no new children.
+    let running = state_dir.running_loops();
     let min_age_ms = args
         .older_than
         .map_or(0, |age| i64::try_from(age.0).unwrap_or(i64::MAX));
@@ -80,7 +94,7 @@ fn rm_ended(args: &RmArgs) -> Result<ExitCode, CommandError> {
                 continue;
             }
         }
-        let removable = RemovableLoop::check(&state_dir, dir, args);
+        let removable = RemovableLoop::check(state_dir, dir, args, &running);
         match removable.and_then(|removable| removable.remove(args, files.as_mut())) {
             Ok(bytes) => (count, freed) = (count + 1, freed + bytes),
             Err(error) => warn(format!("not removed: {}", error.message())),
@@ -114,12 +128,16 @@ struct RemovableLoop {
 }
 
 impl RemovableLoop {
-    fn find(name: &str, args: &RmArgs) -> Result<Self, CommandError> {
-        let state_dir = StateDir::locate()?;
+    fn find(
+        state_dir: &StateDir,
+        name: &str,
+        args: &RmArgs,
+        running: &RunningLoops,
+    ) -> Result<Self, CommandError> {
         let dir = state_dir.find_loop(name)?;
         if cache::read(&dir).is_err_and(|error| error.is_damaged()) {
-            check_operator(&state_dir, &dir)?;
-            return Self::check(&state_dir, dir, args);
+            check_operator(state_dir, &dir)?;
+            return Self::check(state_dir, dir, args, running);
         }
         if args.force && !args.worktree {
             return Err(CommandError::usage(
@@ -139,10 +157,15 @@ impl RemovableLoop {
                 format!("run `ralph stop {name}` first"),
             ));
         }
-        Self::check(&handle.state_dir, handle.dir, args)
+        Self::check(&handle.state_dir, handle.dir, args, running)
     }
 
-    fn check(state_dir: &StateDir, dir: LoopDir, args: &RmArgs) -> Result<Self, CommandError> {
+    fn check(
+        state_dir: &StateDir,
+        dir: LoopDir,
+        args: &RmArgs,
+        running: &RunningLoops,
+    ) -> Result<Self, CommandError> {
         let lock = lock_for_removal(&dir)?;
         // Read the loop again: now that the lock is held, no other process can change it.
         let LoopView { header, state, .. } = match cache::read(&dir) {
@@ -161,7 +184,7 @@ impl RemovableLoop {
         let name = dir.name();
         // Skip an archived loop: the children may belong to the loop that has the name now.
         if state_dir.loop_dir(name) == dir {
-            let mut children = loop_names(&state_dir.running_children(name, header.created_ms));
+            let mut children = loop_names(&running.children_of(name, header.created_ms));
             // Child loops that are removed too are checked separately, and this process may already
             // hold their locks.
             children.retain(|child| !args.names.contains(child));
@@ -250,7 +273,8 @@ impl RemovableLoop {
             }
         }
         freed += disk::usage(self.dir.path());
-        let path = self.move_to_archive()?;
+        // A single rename, so that a crash leaves no half-removed loop under its name.
+        let path = self.state_dir.discard(&self.dir)?;
         std::fs::remove_dir_all(&path).map_err(|error| {
             CommandError::broken(format!("cannot remove {}: {error}", path.display()))
         })?;
@@ -284,17 +308,6 @@ impl RemovableLoop {
             bytes(size)
         ));
         size
-    }
-
-    /// Moves the loop to the archive with one rename, so that a crash leaves no half-removed loop
-    /// under its name. Returns the new path.
-    fn move_to_archive(&self) -> Result<PathBuf, CommandError> {
-        let current = self.state_dir.loop_dir(self.dir.name());
-        if current == self.dir {
-            Ok(self.state_dir.archive(self.dir.name())?)
-        } else {
-            Ok(self.dir.path().to_owned())
-        }
     }
 }
 
@@ -370,10 +383,18 @@ fn check_worktree(name: &str, state: &State, args: &RmArgs) -> Result<(), Comman
             "cd to another directory first",
         ));
     }
+    if let Some(advice) = worktree::lock_advice(loop_worktree) {
+        let branch = &loop_worktree.branch;
+        if loop_worktree.new_branch && worktree::has_branch(loop_worktree, branch) {
+            let message = format!("cannot delete the branch {branch}, because of a lock");
+            return Err(CommandError::usage(message, advice));
+        }
+        warn(advice);
+    }
     if args.force {
         return Ok(());
     }
-    match worktree::find_unsaved_work(loop_worktree) {
+    match find_unsaved_work(loop_worktree) {
         Ok(unsaved) if unsaved.is_empty() => Ok(()),
         Ok(unsaved) => Err(CommandError::usage(
             format!(

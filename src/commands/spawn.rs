@@ -54,7 +54,7 @@ pub(crate) fn spawn(args: &RunArgs) -> Result<ExitCode, CommandError> {
         };
         if plan
             .worktree
-            .is_none_or(|created| worktree::roll_back(&created).is_ok())
+            .is_none_or(|created| worktree::roll_back(&created, None).is_ok())
         {
             let _ = std::fs::remove_dir_all(dir.path());
         }

@@ -17,34 +17,11 @@ pub(super) const TIMEOUT: Duration = Duration::from_secs(20);
 /// Maximum size of standard error that is kept, in bytes.
 const STDERR_MAX: usize = 4096;
 
-/// Overrides of user settings that would run programs, write outside the index, or reject files.
-const CONFIG: [&str; 10] = [
-    "core.fsmonitor=false",
-    "core.quotePath=false",
-    "core.hooksPath=/dev/null",
-    // A split index would write its shared part into the user's repository.
-    "core.splitIndex=false",
-    // With this setting, git refuses to add a file whose line endings would change in a round trip.
-    "core.safecrlf=false",
-    // The scratch objects are short-lived: save time rather than space.
-    "core.compression=0",
-    "core.looseCompression=0",
-    // Larger files count as binary, so comparing them takes little time and memory.
-    "core.bigFileThreshold=8m",
-    "diff.autoRefreshIndex=true",
-    "diff.suppressBlankEmpty=false",
-];
-
 /// Options that keep git from starting background processes, which would be killed before they
-/// finish when the iteration's processes are cleaned up.
-pub(super) const FOREGROUND_OPTIONS: [&str; 6] = [
-    "-c",
-    "gc.autoDetach=false",
-    "-c",
-    "maintenance.autoDetach=false",
-    "-c",
-    "core.fsmonitor=false",
-];
+/// finish when the iteration's processes are cleaned up. A maintenance that is killed leaves a lock
+/// in the user's repository, and git then never runs another.
+pub(super) const FOREGROUND_OPTIONS: [&str; 4] =
+    ["-c", "maintenance.auto=false", "-c", "core.fsmonitor=false"];
 
 /// An error that kept git from running to completion.
 #[derive(Debug)]
@@ -95,12 +72,6 @@ impl GitOutput {
     }
 }
 
-/// Returns a git command that runs in `dir` and only reads. `GIT_DIR` and similar variables of the
-/// user apply.
-pub(super) fn git(dir: &Path) -> Command {
-    isolate(Command::new("git"), dir)
-}
-
 /// Returns a git command that behaves as it does for the user: it may run hooks, and fetch objects
 /// missing from a partial clone. Only prompts are disabled.
 pub(super) fn git_with_hooks(dir: &Path) -> Command {
@@ -112,35 +83,9 @@ pub(super) fn git_with_hooks(dir: &Path) -> Command {
     command
 }
 
-/// Sets up a command as [`git`] does, for a program with another name.
-pub(super) fn isolate(mut command: Command, dir: &Path) -> Command {
-    command.current_dir(dir);
-    for setting in CONFIG {
-        command.args(["-c", setting]);
-    }
-    command.envs([
-        ("LC_ALL", "C"),
-        ("GIT_OPTIONAL_LOCKS", "0"),
-        ("GIT_TERMINAL_PROMPT", "0"),
-        // A diff must not access the network.
-        ("GIT_NO_LAZY_FETCH", "1"),
-    ]);
-    for name in [
-        "GIT_DIFF_OPTS",
-        "GIT_LITERAL_PATHSPECS",
-        "GIT_GLOB_PATHSPECS",
-        "GIT_NOGLOB_PATHSPECS",
-        "GIT_ICASE_PATHSPECS",
-    ] {
-        command.env_remove(name);
-    }
-    if cfg!(test) {
-        command
-            .env("HOME", "/nonexistent")
-            .env("GIT_CONFIG_NOSYSTEM", "1")
-            .env_remove("XDG_CONFIG_HOME");
-    }
-    command
+/// Returns whether git failed because the directory is, or is inside, a bare repository.
+pub(super) fn is_bare(output: &GitOutput) -> bool {
+    output.stderr.contains("cannot use bare repository")
 }
 
 /// Converts a line that git printed into a path.

@@ -8,10 +8,10 @@ use super::READ_MAX;
 use super::command;
 use super::command::GitOutput;
 use super::diff::find_top;
-use super::inner;
 use super::overlay::{alternates, copy_with_mtime, create_private, git_path};
 use super::status::is_ignored;
 use super::working_tree::WORK;
+use super::{inner, look};
 use std::cell::OnceCell;
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, DirBuilder, File, Permissions};
@@ -180,9 +180,8 @@ impl TreeContent {
             let objects = git_path(&self.top, "objects")?;
             self.alternates.get_or_init(|| alternates(&objects))
         };
-        let mut command = command::git(&self.top);
+        let mut command = look::git(&self.top, args);
         command
-            .args(args)
             .env("GIT_INDEX_FILE", self.index())
             .env("GIT_OBJECT_DIRECTORY", self.scratch.join("objects"))
             .env("GIT_ALTERNATE_OBJECT_DIRECTORIES", alternates);

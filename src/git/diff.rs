@@ -4,16 +4,14 @@ use super::bounded_text::BoundedText;
 use super::command::{self, GitError, GitOutput};
 use super::overlay::IndexOverlay;
 use super::untracked::{UntrackedFiles, quote, with_prefix};
-use super::{PATHS_SHOWN, READ_MAX, inner};
+use super::{PATHS_SHOWN, READ_MAX, inner, look};
 use crate::engine::event::is_default;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 /// Options for `git diff` that make its output independent of the user's settings.
-const DIFF_OPTIONS: [&str; 11] = [
-    "--no-ext-diff",
-    "--no-textconv",
+const DIFF_OPTIONS: [&str; 9] = [
     "--no-color",
     "--no-relative",
     "--diff-algorithm=default",
@@ -312,8 +310,8 @@ pub(super) fn find_top(workspace: &Path) -> Result<Option<PathBuf>, String> {
     if !workspace.is_dir() {
         return Err(format!("{} is not a directory", workspace.display()));
     }
-    let mut command = command::git(workspace);
-    command.args(["rev-parse", "--is-inside-work-tree", "--show-toplevel"]);
+    let args = ["rev-parse", "--is-inside-work-tree", "--show-toplevel"];
+    let mut command = look::git(workspace, &args);
     let output = match command::run(&mut command, READ_MAX, command::TIMEOUT) {
         Ok(output) => output,
         Err(GitError::NotInstalled) => return Ok(None),
@@ -325,7 +323,10 @@ pub(super) fn find_top(workspace: &Path) -> Result<Option<PathBuf>, String> {
         return Ok(Some(command::parse_path(path)));
     }
     // A bare repository or a `.git` directory has no working tree to compare with.
-    if output.stdout.starts_with(b"false") || output.stderr.contains("not a git repository") {
+    if output.stdout.starts_with(b"false")
+        || output.stderr.contains("not a git repository")
+        || command::is_bare(&output)
+    {
         return Ok(None);
     }
     Err(output.error_message("rev-parse"))

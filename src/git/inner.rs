@@ -1,10 +1,10 @@
 //! Finds repositories inside a working tree: submodules, and nested repositories, whose files no
 //! commit of the outer repository contains.
 
-use super::READ_MAX;
 use super::command::{self, GitError};
 use super::untracked::quote;
 use super::working_tree::{WORK, WorkingTree};
+use super::{READ_MAX, look};
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
@@ -169,15 +169,15 @@ fn declared_submodules(top: &Path) -> BTreeSet<PathBuf> {
     if !top.join(".gitmodules").is_file() {
         return BTreeSet::new();
     }
-    let mut command = command::git(top);
-    command.args([
+    let args = [
         "config",
         "--file",
         ".gitmodules",
         "-z",
         "--get-regexp",
         r"^submodule\..*\.path$",
-    ]);
+    ];
+    let mut command = look::git(top, &args);
     let Ok(output) = command::run(&mut command, READ_MAX, command::TIMEOUT) else {
         return BTreeSet::new();
     };

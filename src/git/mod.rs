@@ -2,8 +2,8 @@
 //!
 //! A diff does not change the user's repository: it works on a copy of the index and writes objects
 //! to ralph's own scratch directory, so the index, HEAD, refs, working tree, stash and object
-//! database stay the same. A clean filter that the user has configured (git-lfs) may still write its
-//! own files when git runs it.
+//! database stay the same. Commands that only look run no program that the repository's settings
+//! name: `look` builds them.
 //!
 //! Only `worktree` and the SCM tasks of `working_tree` write to the repository.
 
@@ -13,6 +13,8 @@ mod content;
 mod diff;
 pub(crate) mod exclude;
 mod inner;
+pub(crate) mod locks;
+mod look;
 mod overlay;
 mod project;
 mod status;
@@ -20,9 +22,11 @@ mod status;
 pub(crate) mod summary;
 #[cfg(test)]
 mod tests;
+pub(crate) mod unsaved_work;
 mod untracked;
 mod working_tree;
 pub(crate) mod worktree;
+mod worktree_files;
 
 pub(crate) use content::TreeContent;
 pub(crate) use diff::DiffBase;

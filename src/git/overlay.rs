@@ -1,7 +1,8 @@
 //! Runs git on a copy of the index, with new objects written outside the repository.
 
-use super::command;
 use super::command::{GitError, GitOutput};
+use super::{command, look};
+use rustix::process::{Pid, test_kill_process};
 use std::ffi::OsString;
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, ErrorKind};
@@ -37,6 +38,7 @@ impl IndexOverlay {
         let scratch = fs::canonicalize(scratch).map_err(cannot("resolve paths"))?;
         let alternates = alternates(&git_path(top, "objects")?);
         let own_index = git_path(top, "index")?;
+        remove_left_copies(&scratch);
         // Several processes and threads may use the same scratch directory at a time.
         let name = format!(
             "index-{}-{}",
@@ -65,9 +67,8 @@ impl IndexOverlay {
     /// Runs git on the copy, and reads at most `max_bytes` of its output. Any exit code counts as
     /// success.
     pub(super) fn git(&self, args: &[&str], max_bytes: usize) -> Result<GitOutput, String> {
-        let mut command = command::git(&self.top);
+        let mut command = look::git(&self.top, args);
         command
-            .args(args)
             .env("GIT_INDEX_FILE", &self.index)
             .env("GIT_OBJECT_DIRECTORY", &self.objects)
             .env("GIT_ALTERNATE_OBJECT_DIRECTORIES", &self.alternates);
@@ -96,11 +97,26 @@ impl Drop for IndexOverlay {
     }
 }
 
+/// Removes copies, and locks on them, of processes that no longer exist.
+fn remove_left_copies(scratch: &Path) {
+    let entries = fs::read_dir(scratch).into_iter().flatten().flatten();
+    for entry in entries {
+        let name = entry.file_name();
+        let pid = name.to_str().and_then(|name| name.strip_prefix("index-"));
+        let pid = pid.and_then(|rest| rest.split('-').next()?.parse().ok());
+        if pid
+            .and_then(Pid::from_raw)
+            .is_some_and(|pid| matches!(test_kill_process(pid), Err(rustix::io::Errno::SRCH)))
+        {
+            let _ = fs::remove_file(entry.path());
+        }
+    }
+}
+
 /// Returns the path of `name` in the `.git` directory. Git resolves it, because a linked worktree
 /// has its own index.
 pub(super) fn git_path(top: &Path, name: &str) -> Result<PathBuf, String> {
-    let mut command = command::git(top);
-    command.args(["rev-parse", "--git-path", name]);
+    let mut command = look::git(top, &["rev-parse", "--git-path", name]);
     let output =
         command::run(&mut command, 64 << 10, command::TIMEOUT).map_err(GitError::message)?;
     if output.code != Some(0) {

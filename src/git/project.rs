@@ -25,6 +25,11 @@ pub(super) fn common_git_dir(workspace: &Path) -> Option<PathBuf> {
     real.ancestors().find_map(|dir| Some(git_dirs(dir)?.common))
 }
 
+/// Returns the git directory of the working tree whose top is `top`; `None` if it is no such top.
+pub(super) fn git_dir(top: &Path) -> Option<PathBuf> {
+    git_dirs(top).map(|dirs| dirs.own)
+}
+
 /// Returns the top of the checkout that contains `dir`, whether of a main repository, a linked
 /// worktree or a submodule; `None` outside any repository.
 pub(crate) fn checkout_top(dir: &Path) -> Option<&Path> {
@@ -70,7 +75,9 @@ fn is_listed_worktree(top: &Path) -> bool {
 }
 
 fn project_top(dir: &Path) -> Option<PathBuf> {
-    let GitDirs { common, is_linked } = git_dirs(dir)?;
+    let GitDirs {
+        common, is_linked, ..
+    } = git_dirs(dir)?;
     // A submodule is a separate project.
     if !is_linked {
         return Some(dir.to_owned());
@@ -83,6 +90,8 @@ fn project_top(dir: &Path) -> Option<PathBuf> {
 
 /// The git directory of a working tree.
 struct GitDirs {
+    /// The directory with the index and HEAD of this working tree.
+    own: PathBuf,
     /// The directory that all worktrees of the repository share.
     common: PathBuf,
     /// Whether the working tree is a linked worktree.
@@ -95,6 +104,7 @@ fn git_dirs(dir: &Path) -> Option<GitDirs> {
     let data = fs::metadata(&git).ok()?;
     if data.is_dir() {
         return git.join("HEAD").exists().then_some(GitDirs {
+            own: git.clone(),
             common: git,
             is_linked: false,
         });
@@ -102,12 +112,14 @@ fn git_dirs(dir: &Path) -> Option<GitDirs> {
     let git_dir = dir.join(read_path_file(&git)?.strip_prefix("gitdir:")?.trim());
     let Some(common) = read_path_file(&git_dir.join("commondir")) else {
         return Some(GitDirs {
+            own: git_dir.clone(),
             common: git_dir,
             is_linked: false,
         });
     };
     Some(GitDirs {
         common: fs::canonicalize(git_dir.join(common.trim())).ok()?,
+        own: git_dir,
         is_linked: true,
     })
 }

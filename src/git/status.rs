@@ -1,11 +1,11 @@
 //! Detects problems, before a loop starts, that would keep its work from being committed or pushed.
 
 use super::READ_MAX;
-use super::command;
 #[cfg(feature = "cli")]
 use super::project::checkout_top;
 use super::working_tree::WorkingTree;
-use std::path::Path;
+use super::{command, look};
+use std::path::{Path, PathBuf};
 
 /// The properties of a working tree that matter for commits and pushes.
 #[derive(Debug, Default)]
@@ -21,6 +21,8 @@ pub(crate) struct TreeStatus {
     pub(crate) has_upstream: bool,
     /// Git's error message if no committer identity is configured; `None` if one is configured.
     pub(crate) missing_identity: Option<String>,
+    /// Locks that killed git processes left.
+    pub(crate) left_locks: Vec<PathBuf>,
 }
 
 /// Files that exist while an operation is in progress, and the name of the operation.
@@ -34,8 +36,7 @@ const OPERATIONS: [(&str, &str); 5] = [
 
 /// Returns whether git ignores `dir`, as a repository in the home directory ignores most others.
 pub(crate) fn is_ignored(dir: &Path) -> bool {
-    let mut command = command::git(dir);
-    command.args(["check-ignore", "--quiet", "."]);
+    let mut command = look::git(dir, &["check-ignore", "--quiet", "."]);
     command::run(&mut command, READ_MAX, command::TIMEOUT)
         .is_ok_and(|output| output.code == Some(0))
 }
@@ -53,13 +54,13 @@ pub(crate) fn is_tracked(file: &Path) -> Result<bool, String> {
         return Ok(false);
     };
     let path = dir.strip_prefix(top).unwrap_or(&dir).join(name);
-    let mut command = command::git(top);
+    // Where the file system ignores case, so must this.
+    let args = ["--icase-pathspecs", "ls-files", "-z", "--"];
+    let mut command = look::git(top, &args);
     command
         .env("GIT_DIR", top.join(".git"))
         .env("GIT_WORK_TREE", top)
         .env_remove("GIT_INDEX_FILE")
-        // Where the file system ignores case, so must this.
-        .args(["--icase-pathspecs", "ls-files", "-z", "--"])
         .arg(path);
     let output = command::run(&mut command, READ_MAX, command::TIMEOUT)
         .map_err(command::GitError::message)?;
@@ -84,6 +85,7 @@ impl WorkingTree {
             has_remote: run(&["remote"]).is_none_or(|output| !output.stdout.is_empty()),
             has_upstream: self.has_upstream(),
             missing_identity: self.missing_identity(),
+            left_locks: self.left_locks(),
         })
     }
 

@@ -1,6 +1,7 @@
 //! Summarizes a repository's current state for a person.
 
-use super::command::{GitError, git, run};
+use super::command::{GitError, is_bare, run};
+use super::look;
 use std::path::Path;
 use std::time::Duration;
 
@@ -23,21 +24,21 @@ const TIMEOUT: Duration = Duration::from_secs(5);
 /// Summarizes the repository that contains `dir`. Returns `None` outside a repository, or if git is
 /// not installed.
 pub(crate) fn summarize(dir: &Path) -> Result<Option<RepoSummary>, String> {
-    let mut command = git(dir);
-    command.args([
+    let args = [
         "status",
         "--porcelain=v2",
         "--branch",
         "--no-renames",
         "--ignore-submodules=dirty",
-    ]);
+    ];
+    let mut command = look::git(dir, &args);
     let output = match run(&mut command, READ_MAX, TIMEOUT) {
         Ok(output) => output,
         Err(GitError::NotInstalled) => return Ok(None),
         Err(error) => return Err(error.message()),
     };
     if output.code != Some(0) && !output.truncated {
-        let is_outside = output.stderr.contains("not a git repository");
+        let is_outside = output.stderr.contains("not a git repository") || is_bare(&output);
         return if is_outside {
             Ok(None)
         } else {

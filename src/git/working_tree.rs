@@ -1,14 +1,13 @@
 //! The working tree that SCM tasks run in: its changes, its commits, and the command for each task.
 
-use super::command;
 use super::command::{FOREGROUND_OPTIONS, GitError, GitOutput};
 use super::untracked::quote;
 use super::{PATHS_SHOWN, READ_MAX};
+use super::{command, look};
 use crate::engine::format::shell_quote;
 use crate::engine::plain_text::plain;
 use crate::engine::scm::CommitTask;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 /// Pathspecs for everything in the repository except ralph's own files.
 pub(super) const WORK: [&str; 3] = [
@@ -88,7 +87,9 @@ impl WorkingTree {
         };
         match output.stdout.strip_prefix(b"true\n") {
             Some(top) if output.code == Some(0) => tree.top = command::parse_path(top),
-            _ if output.stdout.starts_with(b"false") => return Err(WorkingTreeError::Bare),
+            _ if output.stdout.starts_with(b"false") || command::is_bare(&output) => {
+                return Err(WorkingTreeError::Bare);
+            }
             _ if output.stderr.contains("not a git repository") => {
                 return Err(WorkingTreeError::NotARepository);
             }
@@ -134,7 +135,6 @@ impl WorkingTree {
         let range = since.map_or_else(|| "HEAD".to_owned(), |since| format!("{since}..HEAD"));
         let args = [
             "log",
-            "--no-show-signature",
             "--max-count=1",
             "--format=%H",
             "--fixed-strings",
@@ -152,12 +152,7 @@ impl WorkingTree {
     /// Summarizes a commit. Fields that git does not return are left empty.
     pub(crate) fn commit_summary(&self, commit: &str) -> CommitSummary {
         let log = |options: &[&str]| {
-            let args = [
-                &["log", "--no-show-signature", "--max-count=1"],
-                options,
-                &[commit, "--"],
-            ]
-            .concat();
+            let args = [&["log", "--max-count=1"], options, &[commit, "--"]].concat();
             self.git(&args)
                 .map(|output| output.stdout)
                 .unwrap_or_default()
@@ -245,10 +240,7 @@ impl WorkingTree {
 
     /// Runs git at the top of the working tree.
     pub(super) fn git(&self, args: &[&str]) -> Result<GitOutput, GitError> {
-        let mut command = Command::new(&self.command[0]);
-        command.args(&self.command[1..]);
-        let mut command = command::isolate(command, &self.top);
-        command.args(args);
+        let mut command = look::git_as(&self.command, &self.top, args);
         command::run(&mut command, READ_MAX, command::TIMEOUT)
     }
 }

@@ -3,22 +3,17 @@
 use super::command;
 use super::command::{GitError, GitOutput};
 use super::working_tree::{WorkingTree, WorkingTreeError};
-use super::{READ_MAX, inner, untracked};
+use super::{READ_MAX, locks, look, worktree_files};
 use crate::engine::format::shell_quote;
 use crate::engine::plan::Worktree;
 use crate::os;
-use std::ffi::OsStr;
 use std::fs;
-use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 /// Timeout for the checkout of a whole tree, including filters, hooks, and downloads for a partial
 /// clone.
 const CHECKOUT_TIMEOUT: Duration = Duration::from_secs(1800);
-
-/// How many branches, newest first, are searched for the changes of a worktree.
-const BRANCHES_COMPARED: &str = "--count=50";
 
 /// Environment variables that select a repository, working tree or index. A process that inherits
 /// one would work in the user's own checkout, regardless of its current directory.
@@ -27,12 +22,6 @@ const LOCATION_VARIABLES: [&str; 4] = [
     "GIT_WORK_TREE",
     "GIT_INDEX_FILE",
     "GIT_COMMON_DIR",
-];
-
-/// Pathspecs that exclude ralph's own files, which are not work that could be lost.
-const EXCLUDE_RALPH_FILES: [&str; 2] = [
-    ":(top,exclude,glob)**/.ralph/task/**",
-    ":(top,exclude,glob)**/.ralph/guardrail_*.log",
 ];
 
 /// Returns the name of an environment variable that is set and would make git ignore the worktree;
@@ -57,37 +46,18 @@ pub(crate) struct WorktreeSource {
     pub(crate) branch: Option<String>,
 }
 
-/// Work in a loop's worktree that exists nowhere else.
-#[derive(Debug, Default, PartialEq)]
-pub(crate) struct UnsavedWork {
-    /// Paths of uncommitted files, quoted as git quotes them.
-    pub(crate) files: Vec<String>,
-    /// Number of commits on the worktree's branch, or at its HEAD, that no other branch or tag
-    /// contains, and whose changes no other branch contains either.
-    pub(crate) commits: u32,
-    /// Nested repositories with work that exists only there, each with its path and what it has:
-    /// `app (2 commits)`.
-    pub(crate) nested: Vec<String>,
-}
-
-impl UnsavedWork {
-    pub(crate) fn is_empty(&self) -> bool {
-        self.files.is_empty() && self.commits == 0 && self.nested.is_empty()
-    }
-}
-
 impl WorktreeSource {
     /// Finds the repository that contains `dir`.
     pub(crate) fn find(dir: &Path) -> Result<Self, WorkingTreeError> {
         let tree = WorkingTree::find(&[], dir)?;
         let failed = |error: GitError| WorkingTreeError::GitFailed(error.message());
-        let mut command = command::git(dir);
-        command.args([
+        let args = [
             "rev-parse",
             "--path-format=absolute",
             "--git-common-dir",
             "--show-prefix",
-        ]);
+        ];
+        let mut command = look::git(dir, &args);
         let output = command::run(&mut command, READ_MAX, command::TIMEOUT).map_err(failed)?;
         let mut lines = output
             .stdout
@@ -182,31 +152,106 @@ impl WorktreeSource {
         plan: &Worktree,
         is_canceled: &dyn Fn() -> bool,
     ) -> Result<Option<String>, String> {
-        let mut command = command::git_with_hooks(self.top());
-        // If this process is killed, the next one removes the unfinished worktree. Git must no
-        // longer be writing to it by then.
-        os::set_parent_death_signal(&mut command);
-        command.args(["worktree", "add", "--quiet"]);
+        let run = |dir: &Path, args: &[&str]| {
+            let mut command = command::git_with_hooks(dir);
+            // If this process is killed, the next one removes the unfinished worktree. Git must no
+            // longer be writing to it by then.
+            os::set_parent_death_signal(&mut command);
+            command.args(args);
+            let output =
+                command::run_cancellable(&mut command, READ_MAX, CHECKOUT_TIMEOUT, is_canceled)
+                    .map_err(GitError::message)?;
+            if output.code == Some(0) {
+                Ok(())
+            } else {
+                Err(output.error_message(args.first().unwrap_or(&"")))
+            }
+        };
+        if let Some(reason) = worktree_files::lock_reason(plan) {
+            return Err(locked_message(plan, &reason));
+        }
+        if let Some(place) = self
+            .checkout_of(&plan.branch)
+            .filter(|place| place.exists())
+        {
+            let place = place.display();
+            return Err(format!("{} is checked out in {place}", plan.branch));
+        }
         if plan.new_branch {
-            command
-                .args(["--no-track", "-b", &plan.branch])
-                .arg(&plan.path)
-                .arg(&plan.base);
+            run(
+                self.top(),
+                &["branch", "--no-track", &plan.branch, &plan.base],
+            )?;
+        }
+        // Only git can write the references of this format.
+        let populated = if plan.repository.join("reftable").is_dir() {
+            let path = plan.path.to_string_lossy();
+            run(
+                self.top(),
+                &["worktree", "add", "--quiet", &path, &plan.branch],
+            )
         } else {
-            command.arg(&plan.path).arg(&plan.branch);
+            worktree_files::register(plan, &self.inherited_files())
+                .map_err(|error| format!("cannot register it in the repository: {error}"))?;
+            // Not `reset` or `checkout`: these would lock the packed references of the repository,
+            // and the lock would stay there if they were killed.
+            let checkout = [
+                "read-tree",
+                "--reset",
+                "-u",
+                "--no-recurse-submodules",
+                "HEAD",
+            ];
+            run(&plan.path, &checkout)?;
+            // Git reads a file that is as new as the index again, and without its filter it would
+            // look changed. Writing the index again makes it newer than every file.
+            run(
+                &plan.path,
+                &["update-index", "-q", "--refresh", "--force-write-index"],
+            )?;
+            let none = "0".repeat(plan.base.len());
+            let hook = ["hook", "run", "--ignore-missing", "post-checkout", "--"];
+            run(&plan.path, &[&hook[..], &[&none, &plan.base, "1"]].concat())
+        };
+        match populated {
+            Err(error) if find_tree(plan).is_ok() => Ok(Some(error)),
+            result => result.map(|()| None),
         }
-        let output =
-            command::run_cancellable(&mut command, READ_MAX, CHECKOUT_TIMEOUT, is_canceled)
-                .map_err(GitError::message)?;
-        if output.code == Some(0) {
-            return Ok(None);
+    }
+
+    /// Returns the files that a new worktree gets from the one it is created in, as with `git
+    /// worktree add`: the patterns of a sparse checkout, and settings for one worktree.
+    fn inherited_files(&self) -> Vec<(&'static str, Vec<u8>)> {
+        let is_set = |key: &str| {
+            let output = self.tree.git(&["config", "--type=bool", key]).ok();
+            output.and_then(|output| trimmed_stdout(&output)).as_deref() == Some("true")
+        };
+        let path = |name: &str| {
+            let output = self.tree.git(&["rev-parse", "--git-path", name]).ok()?;
+            Some(self.top().join(command::parse_path(&output.stdout)))
+        };
+        let mut files = Vec::new();
+        let patterns = "info/sparse-checkout";
+        if is_set("core.sparseCheckout")
+            && let Some(text) = path(patterns).and_then(|path| fs::read(path).ok())
+        {
+            files.push((patterns, text));
         }
-        let error = output.error_message("worktree add");
-        if find_tree(plan).is_ok() {
-            Ok(Some(error))
-        } else {
-            Err(error)
+        let settings = "config.worktree";
+        if is_set("extensions.worktreeConfig")
+            && let Some(text) = path(settings).and_then(|path| fs::read(path).ok())
+        {
+            // These describe the other worktree, and are valid in no other.
+            let is_own = |line: &[u8]| {
+                let key = line.split(|byte| *byte == b'=').next().unwrap_or_default();
+                let key = key.trim_ascii().to_ascii_lowercase();
+                key == b"bare" || key == b"worktree"
+            };
+            let lines = text.split_inclusive(|byte| *byte == b'\n');
+            let lines = lines.filter(|line| !is_own(line));
+            files.push((settings, lines.flatten().copied().collect()));
         }
+        files
     }
 }
 
@@ -230,7 +275,7 @@ pub(crate) fn missing_message(plan: &Worktree) -> String {
 }
 
 /// Opens the worktree, and checks that git recognizes it.
-fn find_tree(plan: &Worktree) -> Result<WorkingTree, String> {
+pub(super) fn find_tree(plan: &Worktree) -> Result<WorkingTree, String> {
     match WorkingTree::find(&[], &plan.path) {
         Ok(tree) if tree.is_at(&plan.path) => Ok(tree),
         Err(WorkingTreeError::GitFailed(why)) => Err(why),
@@ -241,181 +286,43 @@ fn find_tree(plan: &Worktree) -> Result<WorkingTree, String> {
     }
 }
 
-/// Returns the work that would be lost if the worktree were removed, together with its branch if
-/// ralph created the branch.
-pub(crate) fn find_unsaved_work(plan: &Worktree) -> Result<UnsavedWork, String> {
-    let mut unsaved = UnsavedWork::default();
-    let mut tips = Vec::new();
-    if exists(plan) {
-        let tree = find_tree(plan)?;
-        // Not `changed_files`, which leaves out changes inside a submodule and settings in
-        // `.ralph`. They would be lost as well.
-        let args = [
-            "status",
-            "--porcelain=v1",
-            "-z",
-            "--untracked-files=all",
-            "--no-renames",
-            "--",
-            ":/",
-        ];
-        let args: Vec<&str> = args.into_iter().chain(EXCLUDE_RALPH_FILES).collect();
-        let output = tree.git(&args).map_err(GitError::message)?;
-        if output.code != Some(0) && !output.truncated {
-            return Err(output.error_message("status"));
-        }
-        let entries = output
-            .stdout
-            .split(|byte| *byte == 0)
-            .filter(|entry| entry.len() > 3);
-        let mut nested = tree.recorded_nested(&plan.base)?;
-        for path in entries.map(|entry| &entry[3..]) {
-            match path {
-                // Only a nested repository ends with a slash.
-                [path @ .., b'/'] => nested.push(path.to_vec()),
-                path => unsaved.files.push(untracked::quote(path)),
-            }
-        }
-        let stray = inner::stray_submodules(&plan.path);
-        unsaved
-            .files
-            .extend(stray.map(|path| untracked::quote(path.as_os_str().as_bytes())));
-        nested.sort_unstable();
-        nested.dedup();
-        for path in nested {
-            let name = untracked::quote(&path);
-            unsaved.files.retain(|file| *file != name);
-            let path = plan.path.join(OsStr::from_bytes(&path));
-            let work = inner::unsaved_work(&path, &plan.path);
-            unsaved
-                .nested
-                .extend(work.map(|work| format!("{name} ({work})")));
-        }
-        tips.extend(tree.head_commit()?);
-    } else if let Ok(entries) = fs::read_dir(&plan.path) {
-        // Without git, every file may be unsaved work.
-        unsaved.files = entries
-            .flatten()
-            .map(|entry| entry.file_name().to_string_lossy().into_owned())
-            .collect();
-    }
-    if !plan.repository.is_dir() {
-        return Ok(unsaved);
-    }
-    let branch = format!("refs/heads/{}", plan.branch);
-    if plan.new_branch && branch_tip(plan).is_some() {
-        tips.push(branch.clone());
-    }
-    if tips.is_empty() {
-        return Ok(unsaved);
-    }
-    for tip in tips {
-        let mut args = vec!["rev-list", "--count", &tip, "--not"];
-        let exclude = format!("--exclude={branch}");
-        args.extend(plan.new_branch.then_some(&exclude[..]));
-        // Not `--all`: it includes the HEAD of this worktree.
-        args.push("--glob=*");
-        let count = trimmed_stdout(&git_in_repository(plan, &args, command::TIMEOUT)?)
-            .and_then(|count| count.parse().ok());
-        let count: u32 = count.ok_or_else(|| "git rev-list printed no count".to_owned())?;
-        if count > 0 && !has_equal_changes(plan, &tip) {
-            unsaved.commits = unsaved.commits.max(count);
-        }
-    }
-    Ok(unsaved)
-}
-
-/// Returns whether another branch contains the changes up to `tip` although it does not contain the
-/// commits: after a squash merge, a rebase or cherry-picks.
-fn has_equal_changes(plan: &Worktree, tip: &str) -> bool {
-    let git =
-        |args: &[&str]| trimmed_stdout(&git_in_repository(plan, args, command::TIMEOUT).ok()?);
-    let list = [
-        "for-each-ref",
-        "--sort=-committerdate",
-        "--format=%(refname)",
-        BRANCHES_COMPARED,
-        "refs/heads",
-        "refs/remotes",
-    ];
-    let own = format!("refs/heads/{}", plan.branch);
-    let branches = git(&list).unwrap_or_default();
-    let mut branches = branches
-        .lines()
-        .filter(|branch| *branch != own || !plan.new_branch);
-    branches.any(|branch| {
-        let range = format!("{branch}...{tip}");
-        let picked = [
-            "rev-list",
-            "--count",
-            "--cherry-pick",
-            "--right-only",
-            &range,
-        ];
-        if git(&picked).as_deref() == Some("0") {
-            return true;
-        }
-        // If merging changes nothing, the branch has all changes. This proves nothing if the
-        // commits cancel each other out.
-        let tree_of =
-            |revision: &str| git(&["rev-parse", "--verify", &format!("{revision}^{{tree}}")]);
-        let base = git(&["merge-base", branch, tip]).and_then(|base| tree_of(&base));
-        base.is_some()
-            && base != tree_of(tip)
-            && git(&["merge-tree", "--write-tree", branch, tip]) == tree_of(branch)
-    })
-}
-
 /// Removes the worktree and everything in it. A worktree with submodules is removed only with
 /// `force`, because the submodules' commits are stored only there.
 pub(crate) fn remove(plan: &Worktree, force: bool) -> Result<(), String> {
     if !force && find_tree(plan).is_ok_and(|tree| tree.has_git_file("modules")) {
         return Err("it contains submodules, whose commits may exist nowhere else".into());
     }
-    remove_with(plan, &["--force"])
+    if let Some(reason) = worktree_files::lock_reason(plan) {
+        return Err(locked_message(plan, &reason));
+    }
+    worktree_files::remove(plan, None).map_err(|error| error.to_string())
 }
 
-fn remove_with(plan: &Worktree, options: &[&str]) -> Result<(), String> {
-    if plan.repository.is_dir() {
-        let path = plan.path.to_string_lossy();
-        let args = [&["worktree", "remove"], options, &[&path]].concat();
-        let output = git_in_repository(plan, &args, CHECKOUT_TIMEOUT)?;
-        let is_unknown = output.stderr.contains("is not a working tree");
-        if output.code != Some(0) && !is_unknown {
-            return Err(output.error_message("worktree remove"));
-        }
-    }
-    match fs::remove_dir_all(&plan.path) {
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-            Err(format!("cannot remove {}: {error}", plan.path.display()))
-        }
-        _ => Ok(()),
-    }
+fn locked_message(plan: &Worktree, reason: &str) -> String {
+    let [path, repository] =
+        [&plan.path, &plan.repository].map(|path| shell_quote(&path.to_string_lossy()));
+    let reason = if reason.is_empty() {
+        String::new()
+    } else {
+        format!(" ({reason})")
+    };
+    format!(
+        "it is locked{reason}; to unlock it, run `git --git-dir {repository} worktree unlock {path}`"
+    )
 }
 
 /// Returns whether the repository has a branch of this name.
 pub(crate) fn has_branch(plan: &Worktree, branch: &str) -> bool {
     let name = format!("refs/heads/{branch}");
-    git_in_repository(
-        plan,
-        &["show-ref", "--verify", "--quiet", &name],
-        command::TIMEOUT,
-    )
-    .is_ok_and(|output| output.code == Some(0))
+    look_at_repository(plan, &["show-ref", "--verify", "--quiet", &name])
+        .is_ok_and(|output| output.code == Some(0))
 }
 
 /// Returns the ID of the newest commit on the worktree's branch; `None` if the branch does not
 /// exist.
-fn branch_tip(plan: &Worktree) -> Option<String> {
+pub(super) fn branch_tip(plan: &Worktree) -> Option<String> {
     let name = format!("refs/heads/{}^{{commit}}", plan.branch);
-    trimmed_stdout(
-        &git_in_repository(
-            plan,
-            &["rev-parse", "--quiet", "--verify", &name],
-            command::TIMEOUT,
-        )
-        .ok()?,
-    )
+    trimmed_stdout(&look_at_repository(plan, &["rev-parse", "--quiet", "--verify", &name]).ok()?)
 }
 
 /// Deletes the worktree's branch. Returns the ID of its last commit; `None` if the branch does not
@@ -424,23 +331,69 @@ pub(crate) fn delete_branch(plan: &Worktree) -> Result<Option<String>, String> {
     let Some(tip) = branch_tip(plan) else {
         return Ok(None);
     };
-    let output = git_in_repository(
-        plan,
-        &["branch", "--quiet", "-D", "--", &plan.branch],
-        command::TIMEOUT,
-    )?;
-    if output.code == Some(0) {
-        Ok(Some(tip))
+    let name = format!("refs/heads/{}", plan.branch);
+    // Git rewrites the repository's settings when it deletes a branch, even if they do not mention
+    // it. If it were killed, the lock on the settings would stay there.
+    let section = format!("branch.{}.", plan.branch);
+    let settings = look_at_repository(plan, &["config", "--local", "--name-only", "--list"])?;
+    let has_settings = String::from_utf8_lossy(&settings.stdout)
+        .lines()
+        .any(|key| key.starts_with(&section));
+    let args = if has_settings {
+        ["branch", "-D", "--", &plan.branch]
     } else {
-        Err(output.error_message("branch -D"))
+        ["update-ref", "-d", &name, &tip]
+    };
+    remove_own_locks(plan);
+    let mut command = command::git_with_hooks(&plan.repository);
+    command.env("GIT_DIR", &plan.repository).args(args);
+    let output =
+        command::run(&mut command, READ_MAX, command::TIMEOUT).map_err(GitError::message)?;
+    if output.code == Some(0) {
+        return Ok(Some(tip));
     }
+    Err(locks::explain(
+        output.error_message(args[0]),
+        &left_locks(plan),
+    ))
+}
+
+/// Removes locks in the worktree, and on its branch, that killed git processes left. Returns those
+/// that were removed.
+pub(crate) fn remove_own_locks(plan: &Worktree) -> Vec<PathBuf> {
+    locks::remove_left(own_locks(plan), &[&plan.path, &plan.repository])
+}
+
+/// Returns the lock files of the worktree and its branch.
+fn own_locks(plan: &Worktree) -> Vec<PathBuf> {
+    let mut found = worktree_files::lock_files(plan);
+    let branch = format!("refs/heads/{}.lock", plan.branch);
+    found.push(plan.repository.join(branch));
+    found.retain(|path| path.exists());
+    found
+}
+
+/// Says how to remove locks that killed git processes left in the repository; `None` if there are
+/// none.
+pub(crate) fn lock_advice(plan: &Worktree) -> Option<String> {
+    locks::advice(&left_locks(plan))
+}
+
+/// Returns locks of the repository that killed git processes left, and that keep a branch from
+/// being created or deleted.
+fn left_locks(plan: &Worktree) -> Vec<PathBuf> {
+    let names = ["packed-refs.lock", "config.lock"];
+    let mut found: Vec<PathBuf> = names.map(|name| plan.repository.join(name)).into();
+    let dirs = [&plan.path, &plan.from, &plan.repository].map(PathBuf::as_path);
+    found.retain(|path| locks::is_left(path, &dirs));
+    found
 }
 
 /// Removes the worktree of a loop that never started, and its branch if the branch is new and has
-/// no commits of its own.
-pub(crate) fn roll_back(plan: &Worktree) -> Result<(), String> {
-    // Git locks a worktree until it is complete, and removes a locked one only if forced twice.
-    remove_with(plan, &["--force", "--force"])?;
+/// no commits of its own. `begun` is when its creation began.
+pub(crate) fn roll_back(plan: &Worktree, begun: Option<SystemTime>) -> Result<(), String> {
+    worktree_files::remove(plan, begun).map_err(|error| error.to_string())?;
+    remove_own_locks(plan);
     if plan.new_branch && branch_tip(plan).as_ref() == Some(&plan.base) {
         delete_branch(plan)?;
     }
@@ -453,20 +406,16 @@ pub(crate) fn has_submodules(plan: &Worktree) -> bool {
     plan.path.join(".gitmodules").is_file()
 }
 
-/// Runs git on the repository that the worktree belongs to. This works even if the user's checkout
-/// has moved.
-fn git_in_repository(
-    plan: &Worktree,
-    args: &[&str],
-    timeout: Duration,
-) -> Result<GitOutput, String> {
-    let mut command = command::git_with_hooks(&plan.repository);
-    command.env("GIT_DIR", &plan.repository).args(args);
-    command::run(&mut command, READ_MAX, timeout).map_err(GitError::message)
+/// Looks at the repository that the worktree belongs to. This works even if the user's checkout has
+/// moved.
+pub(super) fn look_at_repository(plan: &Worktree, args: &[&str]) -> Result<GitOutput, String> {
+    let mut command = look::git(&plan.repository, args);
+    command.env("GIT_DIR", &plan.repository);
+    command::run(&mut command, READ_MAX, command::TIMEOUT).map_err(GitError::message)
 }
 
 /// Returns the output without surrounding whitespace; `None` if it is empty or git failed.
-fn trimmed_stdout(output: &GitOutput) -> Option<String> {
+pub(super) fn trimmed_stdout(output: &GitOutput) -> Option<String> {
     let text = String::from_utf8_lossy(&output.stdout).trim().to_owned();
     Some(text).filter(|text| output.code == Some(0) && !text.is_empty())
 }

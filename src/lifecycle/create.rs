@@ -5,7 +5,7 @@ use super::enclosing::parent_loop;
 use super::error::CommandError;
 use super::handle::LoopHandle;
 use super::locks::{LoopLocks, discard_new_dir, mark_as_starting, try_lock_for_removal};
-use super::worktree_request::{NewWorktree, WorktreeRequest, remove_incomplete_loops};
+use super::worktree_request::{NewWorktree, WorktreeRequest, remove_incomplete_loops, roll_back};
 use crate::agent::task_dir::TaskDir;
 use crate::config::PlanDraft;
 use crate::engine::plan::Worktree;
@@ -141,6 +141,11 @@ fn claim_name(
     let dir = state_dir.loop_dir(name);
     dir.create()?;
     match LoopLocks::try_acquire_own(&dir, plan) {
+        Ok(Some(_)) if !dir.journal().exists() && dir.worktree_draft().exists() => {
+            // An interrupted creation left this directory.
+            roll_back(&dir);
+            Ok(None)
+        }
         Ok(Some(locks)) if !dir.journal().exists() => Ok(Some((dir, locks))),
         Err(error) if dir.path().exists() => Err(error),
         _ => Ok(None),

@@ -1,20 +1,37 @@
-//! Checks that a loop can start: its agent and check commands are installed, and its done file is
-//! absent.
+//! Checks that a loop can start: its agent and check commands are installed, its workspace is
+//! writable, and its done file is absent.
 
 use super::error::CommandError;
 use crate::agent::script;
 use crate::config::PlanDraft;
 use crate::config::agents::{self, AgentPreset};
 use crate::engine::Plan;
+use crate::engine::format::shell_quote;
 use crate::engine::plan::{Agent, SCRIPT};
-use crate::os::{program, regular_file};
+use crate::os::{disk, program, regular_file};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
 /// Checks that a loop with this plan can start.
 pub(crate) fn check_ready(draft: &PlanDraft) -> Result<(), CommandError> {
     check_installed(draft)?;
+    check_writable(&draft.plan().workspace)?;
     check_done_file(draft)
+}
+
+/// Checks that the agent can write to the workspace: its iterations would cost money and achieve
+/// nothing.
+fn check_writable(workspace: &Path) -> Result<(), CommandError> {
+    disk::check_writable(workspace).map_err(|error| {
+        let dir = workspace.display();
+        CommandError::usage(
+            format!("cannot write to the workspace {dir}: {error}"),
+            format!(
+                "run `ls -ld {}` to see its owner and mode, or start the loop in a copy",
+                shell_quote(&workspace.to_string_lossy())
+            ),
+        )
+    })
 }
 
 /// Checks that the programs the loop needs are installed.

@@ -5,7 +5,7 @@ use crate::config::PlanDraft;
 use crate::config::keys::nearest;
 use crate::engine::format::plural;
 use crate::engine::scm::CommitTask;
-use crate::git::{TreeStatus, WorkingTree, WorkingTreeError};
+use crate::git::{TreeStatus, WorkingTree, WorkingTreeError, locks};
 use std::path::Path;
 
 /// Returns an error if a task cannot work, else warnings about tasks that may fail.
@@ -95,6 +95,7 @@ fn status_warnings(
             "{operation} is in progress in this repository: a commit may conclude it, or fail"
         ));
     }
+    warnings.extend(locks::advice(&status.left_locks));
     if pushes && !status.has_remote {
         warnings.push("this repository has no remote: git push will fail".into());
     } else if pushes && status.detached {

@@ -12,8 +12,12 @@ use std::path::{Path, PathBuf};
 /// Which loops of a state directory have which files in their workspaces.
 pub(crate) struct WorkspaceFiles {
     loops: HashMap<PathBuf, JournalHeader>,
+    /// The directories of the loops in each workspace.
+    by_workspace: HashMap<PathBuf, Vec<PathBuf>>,
     /// For each workspace whose loops were examined, how many loops have each file.
     owners: HashMap<PathBuf, HashMap<PathBuf, u32>>,
+    /// The number of loops in each project; `None` until it is needed.
+    projects: Option<HashMap<PathBuf, u32>>,
 }
 
 impl WorkspaceFiles {
@@ -25,9 +29,17 @@ impl WorkspaceFiles {
             let header = Journal::read_header(&dir).ok()?;
             Some((dir.path().to_owned(), header))
         });
+        let loops: HashMap<_, _> = loops.collect();
+        let mut by_workspace: HashMap<PathBuf, Vec<PathBuf>> = HashMap::new();
+        for (dir, header) in &loops {
+            let workspace = real_path(&header.plan.workspace);
+            by_workspace.entry(workspace).or_default().push(dir.clone());
+        }
         Self {
-            loops: loops.collect(),
+            loops,
+            by_workspace,
             owners: HashMap::new(),
+            projects: None,
         }
     }
 
@@ -77,10 +89,8 @@ impl WorkspaceFiles {
             return;
         }
         let mut owners: HashMap<PathBuf, u32> = HashMap::new();
-        let here = self
-            .loops
-            .iter()
-            .filter(|(_, header)| real_path(&header.plan.workspace) == workspace);
+        let here = self.by_workspace.get(workspace).into_iter().flatten();
+        let here = here.filter_map(|dir| Some((dir, self.loops.get(dir)?)));
         for (dir, header) in here {
             for file in files(&LoopDir::new(dir.clone()), header) {
                 *owners.entry(file).or_default() += 1;
@@ -90,17 +100,21 @@ impl WorkspaceFiles {
     }
 
     /// Removes ralph's block from the repository's exclude file if this was the last loop there.
-    fn remove_exclude_block(&self, last: &JournalHeader) {
+    fn remove_exclude_block(&mut self, last: &JournalHeader) {
         let place = checkout(last);
-        if !exclude::is_added(place) {
-            return;
-        }
         let project = crate::git::project(place);
-        let is_used = self
-            .loops
-            .values()
-            .any(|other| crate::git::project(checkout(other)) == project);
-        if !is_used {
+        let projects = self.projects.get_or_insert_with(|| {
+            let mut projects = HashMap::from([(project.clone(), 1)]);
+            for other in self.loops.values() {
+                *projects
+                    .entry(crate::git::project(checkout(other)))
+                    .or_default() += 1;
+            }
+            projects
+        });
+        let count = projects.entry(project).or_default();
+        *count = count.saturating_sub(1);
+        if *count == 0 && exclude::is_added(place) {
             // The block does no harm if it stays.
             let _ = exclude::remove(place);
         }

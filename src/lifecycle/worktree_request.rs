@@ -291,20 +291,23 @@ impl Drop for NewWorktree {
 
 /// Removes the worktree and the directory of a loop that never started. The loop's lock must be
 /// held.
-fn roll_back(dir: &LoopDir) {
+pub(super) fn roll_back(dir: &LoopDir) {
     if dir.journal().exists() {
         return;
     }
-    let draft = regular_file::read_text(&dir.worktree_draft(), false).ok();
+    let path = dir.worktree_draft();
+    let begun = std::fs::metadata(&path).and_then(|data| data.modified());
+    let draft = regular_file::read_text(&path, false).ok();
     // If the draft is incomplete, nothing else has been created yet.
     let planned: Option<Worktree> = draft.and_then(|draft| serde_json::from_str(&draft).ok());
-    if planned.is_none_or(|planned| worktree::roll_back(&planned).is_ok()) {
+    if planned.is_none_or(|planned| worktree::roll_back(&planned, begun.ok()).is_ok()) {
         let _ = std::fs::remove_dir_all(dir.path());
     }
 }
 
-/// Removes the directories and worktrees of loops whose creation crashed.
-pub(crate) fn remove_incomplete_loops(state_dir: &StateDir) {
+/// Removes the directories and worktrees of loops whose creation crashed. Returns their names.
+pub(crate) fn remove_incomplete_loops(state_dir: &StateDir) -> Vec<String> {
+    let mut removed = Vec::new();
     for dir in state_dir
         .incomplete_loops()
         .into_iter()
@@ -317,8 +320,10 @@ pub(crate) fn remove_incomplete_loops(state_dir: &StateDir) {
         };
         if let Ok(Ok(_lock)) = LoopLock::acquire(&dir, &me) {
             roll_back(&dir);
+            removed.extend((!dir.path().exists()).then(|| dir.name().to_owned()));
         }
     }
+    removed
 }
 
 /// Returns an error if an environment variable would point git away from the worktree.

@@ -1,4 +1,4 @@
-//! Measures the disk space that a directory takes.
+//! Measures the disk space that a directory takes, and checks that it can be written to.
 
 use std::collections::HashSet;
 use std::fs;
@@ -28,6 +28,13 @@ pub(crate) fn usage(path: &Path) -> u64 {
         }
     }
     total
+}
+
+/// Returns an error if this process may not create files in `dir`: because of its mode, or because
+/// its file system is read-only.
+pub(crate) fn check_writable(dir: &Path) -> std::io::Result<()> {
+    use rustix::fs::{Access, access};
+    Ok(access(dir, Access::WRITE_OK | Access::EXEC_OK)?)
 }
 
 #[cfg(test)]

@@ -93,8 +93,7 @@ impl BusRelay {
 }
 
 impl Runner<'_> {
-    /// Posts the messages in the agent's outbox. If a message is also a claim, its file is removed
-    /// only after the claim is durable in the journal.
+    /// Posts the messages in the agent's outbox: a batch of them while the agent runs, else all.
     pub(super) fn relay_messages(&mut self) -> Result<(), RunnerError> {
         let dir = outbox::dir(self.task_dir.path());
         if !dir.is_dir() {
@@ -103,8 +102,16 @@ impl Runner<'_> {
         // Watch before reading, so that a message that arrives in between is noticed.
         self.reactor.watch(&dir);
         let agent_runs = matches!(self.reactor.running(), Some(JobKey::Agent(_)));
+        // If this was the last iteration, messages that are left now would never be posted.
+        while self.relay_batch(agent_runs)? && !agent_runs {}
+        Ok(())
+    }
+
+    /// Posts the oldest messages. If a message is also a claim, its file is removed only after the
+    /// claim is durable in the journal. Returns whether others can be posted at once.
+    fn relay_batch(&mut self, agent_runs: bool) -> Result<bool, RunnerError> {
         let Some(mut outbox) = outbox::read(self.task_dir.path(), agent_runs) else {
-            return Ok(());
+            return Ok(false);
         };
         for message in &mut outbox.messages {
             self.rec.redactor.redact_string(&mut message.kind);
@@ -129,17 +136,18 @@ impl Runner<'_> {
             .collect();
         if !self.bus.publish(&mut self.rec, &messages) {
             self.reactor.look_within(RETRY_DELAY);
-            return Ok(());
+            return Ok(false);
         }
         if let Some(delay) = outbox.retry_after {
             self.reactor.look_within(delay);
         }
         for message in &outbox.messages {
             if let Err(detail) = outbox.remove(message) {
-                return self.rec.record_fault(Fault::Marker, detail);
+                self.rec.record_fault(Fault::Marker, detail)?;
+                return Ok(false);
             }
         }
-        Ok(())
+        Ok(outbox.retry_after == Some(Duration::ZERO))
     }
 }
 

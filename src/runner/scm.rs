@@ -15,7 +15,7 @@ use crate::engine::plan::Scm;
 use crate::engine::scm::{CommitTask, ScmTaskReport, SkipReason};
 use crate::engine::work_elsewhere::{MovedHead, WorkElsewhere};
 use crate::engine::{Effect, Event};
-use crate::git::{WorkingTree, WorkingTreeError, path_name};
+use crate::git::{WorkingTree, WorkingTreeError, locks, path_name};
 use crate::os::regular_file;
 use crate::process::orphans;
 use crate::store::dir::create_file;
@@ -84,6 +84,7 @@ impl Runner<'_> {
             self.rec.record_fault(class, detail)?;
             return Ok(Flow::Again);
         }
+        self.remove_left_locks();
         let log = self.rec.dir.scm_task_log(iteration, task);
         self.rec.dir.create_iteration_dir(iteration)?;
         let created = create_file(&log);
@@ -283,6 +284,11 @@ impl Runner<'_> {
         };
         if !report.is_success() {
             report.output = tail_of(&result.tail_text);
+            let left = self.working_tree().map(|tree| tree.left_locks());
+            if let Some(advice) = locks::advice(&left.unwrap_or_default()) {
+                self.rec.warn(&advice);
+                report.output = format!("{advice}\n{}", report.output);
+            }
             self.publish_scm_log(iteration, task);
         } else if CommitTask::parse(self.rec.state.scm_task_args(task)).is_some()
             && let Ok(tree) = self.working_tree()

@@ -6,6 +6,7 @@ use crate::engine::Marker;
 use crate::engine::event::{Fault, Notice};
 use crate::engine::format;
 use crate::git::{exclude, worktree};
+use crate::os::disk;
 use crate::store::derived_files::PROGRESS_FILE;
 use crate::store::{event_from_message, inbox};
 use std::io;
@@ -122,13 +123,35 @@ impl Runner<'_> {
     /// Checks that an iteration can start in the workspace, and creates the task directory.
     pub(super) fn check_workspace(&mut self) -> FaultResult<()> {
         self.check_places()?;
-        if let Err(error) = self.create_task_dir() {
+        // An agent that cannot write costs as much as any other, and achieves nothing.
+        let workspace = &self.rec.state.plan.workspace;
+        if let Err(error) = disk::check_writable(workspace) {
+            let dir = workspace.display();
+            let detail = format!("cannot write to the workspace: {dir}: {error}");
+            return Err((Fault::Workspace, detail));
+        }
+        let created = self.create_task_dir();
+        let writable = created.and_then(|()| disk::check_writable(self.task_dir.path()));
+        if let Err(error) = writable {
             let dir = self.task_dir.path().display();
             let detail = format!("cannot write to the workspace: {dir}: {error}");
             return Err((Fault::Workspace, detail));
         }
+        self.remove_left_locks();
         self.reactor.watch(self.task_dir.path());
         Ok(())
+    }
+
+    /// Removes locks that killed git processes left in the loop's own worktree, because the agent's
+    /// and ralph's own git commands would fail. No process of this loop is running.
+    pub(super) fn remove_left_locks(&mut self) {
+        let own = self.rec.state.plan.worktree.as_ref();
+        for lock in own.map(worktree::remove_own_locks).unwrap_or_default() {
+            let lock = lock.display();
+            self.rec.warn(&format!(
+                "removed {lock}, which a git process that was killed had left"
+            ));
+        }
     }
 
     /// Creates the task directory, and makes git ignore it.

@@ -9,21 +9,37 @@ use std::fs;
 /// Maximum number of ancestors to follow. Edited headers could otherwise form an endless cycle.
 const GENERATIONS_MAX: usize = 32;
 
+/// The starting and running loops that agents have created, each with its parent and the time of its
+/// creation.
+pub(crate) struct RunningLoops(Vec<(LoopDir, String, i64)>);
+
+impl RunningLoops {
+    /// Returns those that agents of the loop `parent` have created since `since_ms`.
+    pub(crate) fn children_of(&self, parent: &str, since_ms: i64) -> Vec<LoopDir> {
+        let children = self.0.iter().filter(|(dir, own, created_ms)| {
+            dir.name() != parent && own == parent && *created_ms >= since_ms
+        });
+        children.map(|(dir, ..)| dir.clone()).collect()
+    }
+}
+
 impl StateDir {
     /// Returns the starting and running loops that agents of the loop `parent` have created since `since_ms`, in
     /// milliseconds since 1970.
     pub(crate) fn running_children(&self, parent: &str, since_ms: i64) -> Vec<LoopDir> {
+        self.running_loops().children_of(parent, since_ms)
+    }
+
+    /// Returns the loops that are starting or running now.
+    pub(crate) fn running_loops(&self) -> RunningLoops {
         let names = self.loop_names().unwrap_or_default();
-        let mut dirs: Vec<LoopDir> = names.iter().map(|name| self.loop_dir(name)).collect();
-        dirs.retain(|dir| {
-            dir.name() != parent
-                && (is_starting(dir) || loop_holder(dir).is_some())
-                && cache::read(dir).is_ok_and(|view| {
-                    view.header.parent.as_deref() == Some(parent)
-                        && view.header.created_ms >= since_ms
-                })
+        let dirs = names.iter().map(|name| self.loop_dir(name));
+        let running = dirs.filter(|dir| is_starting(dir) || loop_holder(dir).is_some());
+        let loops = running.filter_map(|dir| {
+            let header = cache::read(&dir).ok()?.header;
+            Some((dir, header.parent?, header.created_ms))
         });
-        dirs
+        RunningLoops(loops.collect())
     }
 
     /// Returns all loops, running or not, that agents of the loop `parent` have created since

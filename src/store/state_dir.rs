@@ -11,6 +11,9 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::{env, fs};
 
+/// How the names of directories in the archive begin that are being removed. No loop's name does.
+const DISCARDED: &str = ".removed-";
+
 /// The state directory, which contains `loops/`, `worktrees/`, `archive/`, `projects/` and
 /// `workspaces/`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -153,6 +156,32 @@ impl StateDir {
         Ok(target)
     }
 
+    /// Moves a loop's directory, archived or not, to where [`Self::remove_discarded`] finds it, and
+    /// returns the new path. The caller must hold the loop's lock.
+    pub(crate) fn discard(&self, dir: &LoopDir) -> Result<PathBuf> {
+        let archive = self.root.join("archive");
+        create_dir(&archive).context("create", &archive)?;
+        let name = dir.path().file_name().unwrap_or_default().to_string_lossy();
+        let target = archive.join(format!("{DISCARDED}{name}-{}", std::process::id()));
+        fs::rename(dir.path(), &target).context("remove", dir.path())?;
+        Ok(target)
+    }
+
+    /// Removes what an interrupted removal of a loop left. Errors are ignored: these files belong to
+    /// no loop.
+    pub(crate) fn remove_discarded(&self) {
+        let entries = fs::read_dir(self.root.join("archive"));
+        for entry in entries.into_iter().flatten().flatten() {
+            if entry
+                .file_name()
+                .as_encoded_bytes()
+                .starts_with(DISCARDED.as_bytes())
+            {
+                let _ = fs::remove_dir_all(entry.path());
+            }
+        }
+    }
+
     /// Returns the path of a workspace's lock file. The file is named after the directory's device
     /// and inode, because all paths to one directory (symbolic links, bind mounts) must share a
     /// lock.
@@ -222,7 +251,15 @@ impl StateDir {
             .into_iter()
             .flatten()
             .flatten();
-        let mut dirs: Vec<_> = entries.map(|entry| LoopDir::new(entry.path())).collect();
+        let mut dirs: Vec<_> = entries
+            .filter(|entry| {
+                !entry
+                    .file_name()
+                    .as_encoded_bytes()
+                    .starts_with(DISCARDED.as_bytes())
+            })
+            .map(|entry| LoopDir::new(entry.path()))
+            .collect();
         dirs.retain(|dir| dir.journal().is_file());
         dirs.sort_unstable_by(|a, b| a.path().cmp(b.path()));
         dirs

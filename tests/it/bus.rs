@@ -499,3 +499,25 @@ fn an_unterminated_escape_in_one_message_does_not_hide_the_next() {
         "{prompt}"
     );
 }
+
+#[test]
+fn every_message_of_the_last_iteration_is_posted() {
+    let test = Test::new().script(
+        "iteration *\n sh mkdir -p \"$RALPH_TASK_DIR/bus\"; cd \"$RALPH_TASK_DIR/bus\"; \
+         for n in $(seq 200); do echo \"number $n\" > $n; done\n promise COMPLETE\n",
+    );
+    test.ralph(&[
+        "run",
+        "x",
+        "--name",
+        "a",
+        "--agent",
+        "script:../agent.script",
+    ])
+    .exits(0);
+    let posted = test.read_loop("a", "bus.jsonl");
+    for n in 1..=200 {
+        let text = format!("\"number {n}\"");
+        assert_eq!(posted.matches(&text).count(), 1, "{text}");
+    }
+}

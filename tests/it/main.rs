@@ -9,6 +9,8 @@ mod budgets;
 mod bus;
 mod campaign;
 mod changed;
+#[cfg(target_os = "linux")]
+mod chaos;
 mod children;
 mod completions;
 mod console;
@@ -25,6 +27,7 @@ mod golden;
 mod handover;
 mod hints;
 mod hostile;
+mod hostile_git;
 mod house;
 mod init;
 mod kit;

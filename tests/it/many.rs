@@ -146,3 +146,52 @@ mod needs_limits {
         assert_eq!(test.status("a")["outcome"]["why"], "ralph stop");
     }
 }
+
+#[cfg(target_os = "linux")]
+mod needs_ptrace {
+    use crate::chaos::traced;
+    use crate::chaos::tracer::Fault;
+    use crate::kit::Test;
+    use std::fs;
+
+    /// Creates ended loops: copies of one, each in a workspace of its own.
+    fn ended(count: usize) -> Test {
+        let test = Test::git().script("iteration *\n promise COMPLETE\n");
+        test.ralph(&[
+            "run",
+            "x",
+            "--name",
+            "a",
+            "--agent",
+            "script:../agent.script",
+        ])
+        .exits(0);
+        let journal = test.read_loop("a", "journal.jsonl");
+        let workspace = test.workspace().display().to_string();
+        for n in 0..count {
+            let dir = test.loop_dir(&format!("a{n}"));
+            let own = format!("{workspace}/{n}");
+            fs::create_dir(&dir).unwrap();
+            fs::create_dir(&own).unwrap();
+            let journal = journal.replace("\"name\":\"a\"", &format!("\"name\":\"a{n}\""));
+            let journal = journal.replace(
+                &format!("\"workspace\":\"{workspace}\""),
+                &format!("\"workspace\":\"{own}\""),
+            );
+            fs::write(dir.join("journal.jsonl"), journal).unwrap();
+        }
+        test
+    }
+
+    #[test]
+    fn the_work_of_rm_ended_grows_with_the_number_of_loops_and_not_with_its_square() {
+        let calls = |count: usize| {
+            let test = ended(count);
+            let calls = traced(&test, &["rm", "--ended"], Fault::None).calls;
+            test.ralph(&["ls"]).exits(0).says("no loops yet");
+            calls
+        };
+        let (few, many) = (calls(10), calls(100));
+        assert!(many < 11 * few, "{few} calls for 10 loops, {many} for 100");
+    }
+}

@@ -2,6 +2,7 @@
 
 mod crash;
 mod elsewhere;
+mod locks;
 mod refuse;
 
 use crate::kit::{Done, Test, until};

@@ -95,3 +95,20 @@ fn user_settings_do_not_change_the_diff() {
     assert_eq!(repo.diff(&again), "");
     assert!(!witness.exists());
 }
+
+#[test]
+fn index_copies_of_killed_processes_are_removed() {
+    let repo = Repo::new();
+    let base = repo.base();
+    // Larger than any process ID.
+    let left = ["index-1073741824-0", "index-1073741824-1.lock"];
+    let own = format!("index-{}-99", std::process::id());
+    for name in left.into_iter().chain([own.as_str()]) {
+        fs::write(repo.scratch().join(name), "").unwrap();
+    }
+    repo.diff(&base);
+    for name in left {
+        assert!(!repo.scratch().join(name).exists(), "{name}");
+    }
+    assert!(repo.scratch().join(own).exists(), "its process is alive");
+}

@@ -161,7 +161,7 @@ fn a_read_only_state_directory_is_reported() {
     until("the agent", || test.workspace().join("here").exists());
     let inbox = test.loop_dir("auth").join("inbox.jsonl");
     fs::write(&inbox, "").unwrap();
-    test.sh("chmod 755 .. ; chmod -R a+rX,a-w ../state");
+    test.sh("chmod 755 .. ; chmod 777 . ; chmod -R a+rX,a-w ../state");
     let before = on_disk(&test);
     for args in [
         &["pause", "auth"][..],
@@ -242,4 +242,51 @@ mod needs_script {
         test.write("go", "");
         until_status(&test, "auth", "done");
     }
+}
+
+/// Returns a test whose workspace and state directory belong to the user of `Test::unprivileged`.
+fn owned_by_unprivileged(test: Test) -> Test {
+    use std::os::unix::fs::{PermissionsExt as _, chown};
+    std::fs::set_permissions(test.root(), std::fs::Permissions::from_mode(0o755)).unwrap();
+    if rustix::process::geteuid().is_root() {
+        for dir in [test.workspace(), test.state_dir()] {
+            chown(dir, Some(65534), Some(65534)).unwrap();
+        }
+    }
+    test
+}
+
+#[test]
+fn no_agent_starts_in_a_workspace_that_is_not_writable() {
+    let run = [
+        "run",
+        "x",
+        "--name",
+        "a",
+        "-m",
+        "5",
+        "--no-promise",
+        "--agent",
+        "script:../agent.script",
+    ];
+    let test = owned_by_unprivileged(Test::new().script("iteration *\n say hello\n"));
+    test.sh("mkdir -p .ralph/task/a && chmod -R 777 .ralph && chmod 555 .");
+    let done = test.start_command(test.unprivileged(&run)).end();
+    let workspace = test.workspace().canonicalize().unwrap();
+    done.exits(2).complains(&format!(
+        "cannot write to the workspace {}: ",
+        workspace.display()
+    ));
+    assert!(!test.loop_dir("a").exists(), "there is no loop");
+    test.sh("chmod 755 .");
+    // The agent itself makes it read-only.
+    let test = owned_by_unprivileged(Test::new().script("iteration *\n sh chmod 555 .\n"));
+    let done = test.start_command(test.unprivileged(&run)).end();
+    assert_ne!(done.code, 0, "{done:?}");
+    assert!(
+        format!("{}{}", done.out, done.err).contains("cannot write to the workspace"),
+        "{done:?}"
+    );
+    assert_eq!(test.events("a", "started").len(), 1);
+    test.sh("chmod 755 .");
 }

@@ -1,0 +1,213 @@
+//! Faults at every system call: the repository, the loop and its worktree survive a kill anywhere.
+//!
+//! By default each test tries a few calls spread over the whole command. `RALPH_CHAOS=1000` tries so
+//! many, and `RALPH_CHAOS=all` tries every call, which takes hours.
+
+pub(crate) mod tracer;
+
+use crate::kit::{Done, Test};
+use tracer::{Counted, Fault, Traced};
+
+/// A loop called `a` in its own worktree, which commits the work of one iteration.
+const RUN: [&str; 11] = [
+    "run",
+    "Make it.",
+    "--name",
+    "a",
+    "--worktree",
+    "--agent",
+    "script:../agent.script",
+    "--check",
+    "test -f made",
+    "--backoff=5ms..10ms",
+    "--until-green",
+];
+
+const WRITES_MADE: &str = "iteration *\n write made\n  | yes\n";
+
+/// How many calls of a command are tried by default.
+const POINTS: u64 = 10;
+
+/// Runs the real binary under the tracer, without showing its output.
+pub(crate) fn traced(test: &Test, args: &[&str], fault: Fault) -> Traced {
+    let words = [&[env!("CARGO_BIN_EXE_ralph")], args].concat();
+    let mut shell = test.command("sh");
+    let quiet = std::process::Stdio::null;
+    shell.stdout(quiet()).stderr(quiet());
+    let counted = if std::env::var("RALPH_CHAOS").as_deref() == Ok("all") {
+        Counted::All
+    } else {
+        Counted::Changing
+    };
+    tracer::run(shell, &words, counted, fault)
+}
+
+/// Kills a command at one system call after another. `prepare` creates the state before the command,
+/// `verify` checks the state after the kill.
+fn kill_everywhere(args: &[&str], prepare: impl Fn() -> Test, verify: impl Fn(&Test, &str)) {
+    let calls = traced(&prepare(), args, Fault::None).calls;
+    assert!(calls > POINTS, "{calls} calls");
+    let points = match std::env::var("RALPH_CHAOS") {
+        Ok(all) if all == "all" => calls,
+        Ok(number) => number.parse().expect("RALPH_CHAOS is a number or `all`"),
+        Err(_) => POINTS,
+    };
+    let mut n = 1;
+    while n <= calls {
+        let test = prepare();
+        let kill = traced(&test, args, Fault::KillAt(n));
+        let at = format!("killed at call {n} of {calls}, {:?}", kill.struck);
+        println!("{at}");
+        verify(&test, &at);
+        n += (calls / points).max(1);
+    }
+}
+
+/// Asserts that git works in the user's checkout, without help from ralph.
+fn git_works(test: &Test, at: &str) {
+    for command in ["status", "fsck --no-dangling", "worktree list", "log --all"] {
+        let done = test
+            .command("sh")
+            .args(["-c", &format!("git {command}")])
+            .output()
+            .unwrap();
+        let error = String::from_utf8_lossy(&done.stderr);
+        assert!(done.status.success(), "{at}: git {command}: {error}");
+    }
+}
+
+/// Returns the lock files in the user's repository.
+fn left_locks(test: &Test) -> String {
+    test.sh("find .git -name '*.lock'")
+}
+
+/// Removes the locks of the user's repository that ralph named, as ralph says. Locks that belong to
+/// the loop must not be among them.
+fn remove_named_locks(test: &Test, done: &Done, at: &str) -> bool {
+    let said = format!("{}{}", done.out, done.err);
+    let Some((_, rest)) = said.split_once("run `rm ") else {
+        return false;
+    };
+    let command = rest.split('`').next().unwrap();
+    assert!(
+        !command.contains("worktrees/") && !command.contains("ralph/a"),
+        "{at}: {said}"
+    );
+    test.sh(&format!("rm {command}"));
+    true
+}
+
+/// Runs ralph, and if it names a lock in the user's repository, removes it and repeats.
+fn ralph_after_locks(test: &Test, args: &[&str], at: &str) -> Done {
+    until_locks_are_old(test);
+    let done = test.ralph(args);
+    if done.code != 0 && remove_named_locks(test, &done, at) {
+        return test.ralph(args);
+    }
+    done
+}
+
+/// Makes locks older than a running git command could be.
+fn until_locks_are_old(test: &Test) {
+    test.sh("find .git -name '*.lock' -exec touch -d '1 minute ago' {} +");
+}
+
+/// Asserts that nothing of a removed loop is left in the repository and the state directory.
+fn nothing_is_left(test: &Test, at: &str) {
+    let place = test.state_dir().join("worktrees");
+    let left = test.sh(&format!(
+        "git branch --list 'ralph/*'; find .git -maxdepth 2 -path '*worktrees/*' -o -name 'ralph-*'; \
+         ls -A '{}' 2>/dev/null | grep -v gitignore; ls -A '{}/archive' 2>/dev/null; true",
+        place.display(),
+        test.state_dir().display(),
+    ));
+    assert_eq!(left, "", "{at}");
+    assert!(!test.loop_dir("a").exists(), "{at}");
+}
+
+mod needs_ptrace {
+    use super::*;
+
+    #[test]
+    fn a_loop_with_a_worktree_survives_a_kill_at_any_call() {
+        let prepare = || Test::git().script(WRITES_MADE);
+        kill_everywhere(&RUN, prepare, |test, at| {
+            git_works(test, at);
+            let exists = test.loop_dir("a").join("journal.jsonl").exists();
+            let is_done = exists && test.status("a")["status"] == "done";
+            let again: &[&str] = if exists { &["resume", "a"] } else { &RUN };
+            if !is_done {
+                let done = ralph_after_locks(test, again, at);
+                assert_eq!(done.code, 0, "{at}: {done:?}");
+            }
+            let subjects = test.sh("git log --format=%s ralph/a");
+            assert_eq!(subjects, "Make it.\nfirst\n", "{at}");
+            assert_eq!(test.sh("git worktree list").lines().count(), 2, "{at}");
+            git_works(test, at);
+            let rm = ["rm", "a", "--worktree", "--force"];
+            let done = ralph_after_locks(test, &rm, at);
+            assert_eq!(done.code, 0, "{at}: {done:?}");
+            nothing_is_left(test, at);
+            assert_eq!(left_locks(test), "", "{at}");
+        });
+    }
+
+    #[test]
+    fn the_removal_of_a_worktree_survives_a_kill_at_any_call() {
+        let rm = ["rm", "a", "--worktree"];
+        let prepare = || {
+            let test = Test::git().script(WRITES_MADE);
+            test.ralph(&RUN).exits(0);
+            test.sh("git merge -q ralph/a");
+            test
+        };
+        kill_everywhere(&rm, prepare, |test, at| {
+            git_works(test, at);
+            if test.loop_dir("a").exists() {
+                let done = ralph_after_locks(test, &rm, at);
+                assert_eq!(done.code, 0, "{at}: {done:?}");
+                remove_named_locks(test, &done, at);
+            } else {
+                test.ralph(&["rm", "--ended"]).exits(0);
+            }
+            nothing_is_left(test, at);
+            assert_eq!(left_locks(test), "", "{at}");
+            git_works(test, at);
+            let done = test.ralph(&RUN);
+            assert_eq!(done.code, 0, "{at}: {done:?}");
+        });
+    }
+
+    #[test]
+    fn a_commit_in_the_users_checkout_survives_a_kill_at_any_call() {
+        let mut args = RUN.to_vec();
+        args[4] = "--scm=commit";
+        let prepare = || Test::git().script(WRITES_MADE);
+        kill_everywhere(&args, prepare, |test, at| {
+            git_works(test, at);
+            until_locks_are_old(test);
+            let exists = test.loop_dir("a").join("journal.jsonl").exists();
+            let again: &[&str] = if exists { &["resume", "a"] } else { &args };
+            let is_done = || exists && test.status("a")["status"] == "done";
+            for _ in 0..2 {
+                if is_done() {
+                    break;
+                }
+                let done = test.ralph(again);
+                let named = remove_named_locks(test, &done, at);
+                assert!(done.code == 0 || named, "{at}: {done:?}");
+            }
+            assert_eq!(test.status("a")["status"], "done", "{at}");
+            assert_eq!(test.sh("git log --format=%s"), "Make it.\nfirst\n", "{at}");
+            git_works(test, at);
+        });
+    }
+
+    #[test]
+    fn a_call_that_fails_is_reported_and_leaves_no_worktree_behind() {
+        let test = Test::git().script(WRITES_MADE);
+        let full = traced(&test, &RUN, Fault::FailAt(1, nix::errno::Errno::ENOSPC));
+        assert_eq!(full.struck.is_some(), cfg!(target_arch = "x86_64"));
+        git_works(&test, "a full disk");
+    }
+}
