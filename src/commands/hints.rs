@@ -131,27 +131,23 @@ pub(super) fn task_hint<'a>(typed: impl Iterator<Item = &'a str>) -> String {
 
 /// Suggests how to write a flag of `ralph run` as an argument of `ralph set`; `None` if the flag is
 /// not a limit.
-pub(super) fn limit_hint<'a>(
-    mut typed: impl Iterator<Item = &'a str>,
-    flag: &str,
-) -> Option<String> {
-    let (name, value) = flag.split_once('=').unwrap_or((flag, ""));
+pub(super) fn limit_hint(typed: &[&str], flag: &str) -> Option<String> {
+    let name = flag.split('=').next().unwrap_or_default();
     let is_meant = |key: &&SettingKey| match name.strip_prefix("--") {
         Some(long) => key.name == long,
         None => key.short.is_some_and(|short| name == format!("-{short}")),
     };
     let key = table().iter().find(is_meant)?;
     Limit::from_key(&key.name)?;
-    let loop_name = typed.next().filter(|word| !word.starts_with('-'));
-    let value = Some(value)
-        .filter(|value| !value.is_empty())
-        .or_else(|| typed.skip_while(|word| *word != flag).nth(1))
-        .unwrap_or("N");
+    let at = typed.iter().position(|word| word.starts_with(name))?;
+    let value = match typed[at][name.len()..].trim_start_matches('=') {
+        "" => typed.get(at + 1).copied().unwrap_or("N"),
+        attached => attached,
+    };
     let limit = shell_quote(&format!("{}={value}", key.name));
-    Some(format!(
-        "use `ralph set {} {limit}`",
-        loop_name.unwrap_or("NAME")
-    ))
+    let loop_name = typed.first().filter(|word| !word.starts_with('-'));
+    let loop_name = loop_name.copied().unwrap_or("NAME");
+    Some(format!("use `ralph set {loop_name} {limit}`"))
 }
 
 /// Suggests what to write instead of a flag that the command does not have. `suggested` is the

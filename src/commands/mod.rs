@@ -137,10 +137,11 @@ fn handle_parse_error(error: &clap::Error, args: &[OsString]) -> Result<ExitCode
     let hint = match (error.kind(), suggestion(error)) {
         (ErrorKind::UnknownArgument, suggested) => {
             let flag = context(error, ContextKind::InvalidArg).unwrap_or_default();
-            let rest = || typed.iter().skip(1).map(AsRef::as_ref);
-            let limit = (command == "set").then(|| hints::limit_hint(rest(), flag));
-            let limit = limit.flatten();
-            limit.or_else(|| hints::flag_hint(command, flag, suggested))
+            let rest: Vec<&str> = typed.iter().skip(1).map(AsRef::as_ref).collect();
+            let limit = (command == "set").then(|| hints::limit_hint(&rest, flag));
+            limit
+                .flatten()
+                .or_else(|| hints::flag_hint(command, flag, suggested))
         }
         (_, suggested) => suggested.map(|suggested| format!("did you mean {suggested}?")),
     };

@@ -320,10 +320,11 @@ impl State {
         }
     }
 
-    /// Returns the dollars spent, for display; `None` if unknown. In the first iteration, the cost is
-    /// unknown until the agent reports it.
+    /// Returns the dollars spent, for scripts; `None` if unknown. During the first iteration of an
+    /// agent that reports no cost, the cost is unknown, not 0.
     pub(crate) fn reported_cost(&self) -> Option<f64> {
-        let is_reported = self.recent.iter().any(|last| last.cost_usd.is_some());
+        let is_reported =
+            self.plan.agent.reports_cost || self.recent.iter().any(|last| last.cost_usd.is_some());
         self.known_cost()
             .filter(|usd| is_reported || *usd > 0.0 || self.iteration == 0)
     }

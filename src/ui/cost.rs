@@ -3,11 +3,13 @@
 use crate::engine::format::{dollars, thousands};
 use crate::engine::{Act, State, Tally};
 
-/// Formats the loop's cost. Returns `None` if no agent reported one. If some iterations reported no
-/// cost, the text begins with `at least`.
+/// Formats the loop's cost. Returns `None` if no agent reported one, also in the first iteration. If
+/// some iterations reported no cost, the text begins with `at least`.
 pub(super) fn cost_text(state: &State) -> Option<String> {
     let usd = dollars(state.cost_usd);
-    match state.reported_cost() {
+    let has_report = state.recent.iter().any(|last| last.cost_usd.is_some());
+    let is_known = state.iteration == 0 || state.cost_usd > 0.0 || has_report;
+    match state.reported_cost().filter(|_| is_known) {
         Some(_) => Some(usd),
         None => (state.cost_usd > 0.0).then(|| format!("at least {usd}")),
     }

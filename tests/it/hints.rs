@@ -186,7 +186,7 @@ fn a_suggested_task_leaves_flags_and_the_agent_outside_its_quotes() {
             &["fix", "it", "--check", "npm test"],
             "`ralph run \"fix it\" --check 'npm test'`",
         ),
-        (&["say \"$HOME\""], "`ralph run 'say \"$HOME\"'`"),
+        (&["print \"$HOME\""], "`ralph run 'print \"$HOME\"'`"),
     ] {
         let hint = hint(args);
         assert!(hint.contains(expected), "{args:?}: {hint}");
@@ -262,7 +262,7 @@ fn a_task_that_is_no_git_command_is_refused() {
     run("commt")
         .exits(2)
         .complains("--scm: git has no command \"commt\"\n  hint: did you mean commit?\n");
-    run("commit,psuh").exits(2).complains("did you mean push?");
+    run("psuh").exits(2).complains("did you mean push?");
     run("frobnicate-all")
         .exits(2)
         .complains("such as commit or push");
