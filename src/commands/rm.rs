@@ -298,10 +298,13 @@ impl RemovableLoop {
         let mut with = String::new();
         if let Some(loop_worktree) = self.worktree().filter(|_| args.worktree) {
             size += disk::usage(&loop_worktree.path);
-            with = format!(" with its worktree {}", loop_worktree.path.display());
-            if loop_worktree.new_branch {
-                with += &format!(" and its branch {}", loop_worktree.branch);
-            }
+            let branch = loop_worktree.new_branch.then_some(&loop_worktree.branch);
+            let branch = branch.map(|branch| format!(" and its branch {branch}"));
+            with = format!(
+                " with its worktree {}{}",
+                loop_worktree.path.display(),
+                branch.unwrap_or_default()
+            );
         }
         print_message(&format!(
             "would remove ralph loop {name}{with}: {}\n",

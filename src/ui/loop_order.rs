@@ -1,6 +1,7 @@
 //! Orders loops for a list: each child loop below the loop whose agent started it.
 
 use std::collections::BTreeMap;
+use std::fmt::Write as _;
 
 /// Orders `loops`, each a loop's name and its parent's name. Returns the depth and index of each
 /// loop. Loops at depth 0 have no listed parent.
@@ -49,7 +50,8 @@ pub(super) fn natural_key(name: &str) -> String {
             .find(|c: char| !c.is_ascii_digit())
             .unwrap_or(digits.len());
         key.push_str(&rest[..start]);
-        key.push_str(&format!("{:0>20}", digits[..end].trim_start_matches('0')));
+        let number = digits[..end].trim_start_matches('0');
+        let _ = write!(key, "{number:0>20}");
         rest = &digits[end..];
     }
     key + rest
