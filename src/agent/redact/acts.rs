@@ -29,7 +29,7 @@ impl ActRedactor {
             // Even if all of it is kept back, the act shows that the agent is working.
             Act::Text(text) => emit(Act::Text(to_text(self.text.feed(text.as_bytes())))),
             Act::Thinking(text) => {
-                emit(Act::Thinking(to_text(self.thinking.feed(text.as_bytes()))))
+                emit(Act::Thinking(to_text(self.thinking.feed(text.as_bytes()))));
             }
             // The bytes were redacted when they were read.
             Act::TerminalOutput(_) | Act::RawOutput(_) => emit(act),

@@ -51,12 +51,11 @@ impl Canonical {
             if form.text.last() == Some(&ESCAPE) {
                 form.text.pop();
                 form.segments.pop();
-                match sequence_len(&bytes[rest..]) {
-                    Some(len) => rest += len,
-                    None => {
-                        form.incomplete_from.get_or_insert(special);
-                        rest = bytes.len();
-                    }
+                if let Some(len) = sequence_len(&bytes[rest..]) {
+                    rest += len;
+                } else {
+                    form.incomplete_from.get_or_insert(special);
+                    rest = bytes.len();
                 }
             }
         }

@@ -203,12 +203,14 @@ impl Redactor {
         match value {
             serde_json::Value::String(text) => self.redact_string(text),
             serde_json::Value::Array(items) => {
-                items.iter_mut().for_each(|item| self.redact_json(item))
+                for item in items {
+                    self.redact_json(item);
+                }
             }
             serde_json::Value::Object(fields) => {
-                fields
-                    .values_mut()
-                    .for_each(|field| self.redact_json(field));
+                for field in fields.values_mut() {
+                    self.redact_json(field);
+                }
             }
             _ => {}
         }
@@ -347,7 +349,7 @@ impl Needle {
         let canonical = Canonical::new(text).text;
         let is_short = canonical.len() < SHORT_FORM;
         let backslashes = memchr::memchr_iter(b'\\', text).count();
-        (!canonical.is_empty()).then(|| Self {
+        (!canonical.is_empty()).then_some(Self {
             canonical,
             placeholder,
             backslashes: if is_short { backslashes } else { 0 },
@@ -448,17 +450,16 @@ fn plain_run(text: &[u8]) -> &[u8] {
         let is_plain = text.get(at).is_some_and(|byte| {
             byte.is_ascii_alphanumeric() || b"-_.+=:,;@#%*()[]{}|~!?$^".contains(byte)
         });
-        if !is_plain {
-            if at - start > longest.len() {
-                longest = &text[start..at];
-            }
-            // What follows a backslash may itself be part of an escape.
-            let skipped = if text.get(at) == Some(&b'\\') { 6 } else { 1 };
-            at += skipped;
-            start = at;
-        } else {
+        if is_plain {
             at += 1;
+            continue;
         }
+        if at - start > longest.len() {
+            longest = &text[start..at];
+        }
+        // What follows a backslash may itself be part of an escape.
+        at += if text.get(at) == Some(&b'\\') { 6 } else { 1 };
+        start = at;
     }
     &longest[..longest.len().min(RUN_MAX)]
 }
