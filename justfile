@@ -98,3 +98,7 @@ mutants *ARGS:
 # Run one benchmark: overhead, flood, start, verbs, many, hook
 bench NAME:
     ./bench/{{NAME}}
+
+# Kill, fill, break and tamper for hours: RALPH_CHAOS=1000 just chaos
+chaos *ARGS:
+    cargo nextest run --locked --no-fail-fast --profile chaos campaign chaos:: crash::daemons {{ARGS}}

@@ -45,6 +45,16 @@ pub(crate) fn traced(test: &Test, args: &[&str], fault: Fault) -> Traced {
 /// Kills a command at one system call after another. `prepare` creates the state before the command,
 /// `verify` checks the state after the kill.
 fn kill_everywhere(args: &[&str], prepare: impl Fn() -> Test, verify: impl Fn(&Test, &str)) {
+    strike_everywhere(Fault::KillAt, args, prepare, verify);
+}
+
+/// Like [`kill_everywhere`], with any kind of fault.
+fn strike_everywhere(
+    fault: impl Fn(u64) -> Fault,
+    args: &[&str],
+    prepare: impl Fn() -> Test,
+    verify: impl Fn(&Test, &str),
+) {
     let calls = traced(&prepare(), args, Fault::None).calls;
     assert!(calls > POINTS, "{calls} calls");
     let points = match std::env::var("RALPH_CHAOS") {
@@ -55,8 +65,8 @@ fn kill_everywhere(args: &[&str], prepare: impl Fn() -> Test, verify: impl Fn(&T
     let mut n = 1;
     while n <= calls {
         let test = prepare();
-        let kill = traced(&test, args, Fault::KillAt(n));
-        let at = format!("killed at call {n} of {calls}, {:?}", kill.struck);
+        let struck = traced(&test, args, fault(n)).struck;
+        let at = format!("call {n} of {calls}, {struck:?}");
         println!("{at}");
         verify(&test, &at);
         n += (calls / points).max(1);
@@ -204,10 +214,65 @@ mod needs_ptrace {
     }
 
     #[test]
-    fn a_call_that_fails_is_reported_and_leaves_no_worktree_behind() {
-        let test = Test::git().script(WRITES_MADE);
-        let full = traced(&test, &RUN, Fault::FailAt(1, nix::errno::Errno::ENOSPC));
-        assert_eq!(full.struck.is_some(), cfg!(target_arch = "x86_64"));
-        git_works(&test, "a full disk");
+    fn a_spawned_loop_survives_a_kill_at_any_call() {
+        let spawn = [&["spawn"], &RUN[1..], &["--no-tmux"]].concat();
+        let prepare = || Test::git().script(WRITES_MADE);
+        kill_everywhere(&spawn, prepare, |test, at| {
+            git_works(test, at);
+            test.ralph(&["ls"]).exits(0);
+            let exists = test.loop_dir("a").join("journal.jsonl").exists();
+            if !(exists && test.status("a")["status"] == "done") {
+                let again: &[&str] = if exists {
+                    &["resume", "a", "--no-tmux"]
+                } else {
+                    &spawn
+                };
+                let done = ralph_after_locks(test, again, at);
+                assert_eq!(done.code, 0, "{at}: {done:?}");
+            }
+            let done = test.ralph(&["wait", "a", "--timeout", "60"]);
+            assert_eq!(done.code, 0, "{at}: {done:?}");
+            let subjects = test.sh("git log --format=%s ralph/a");
+            assert_eq!(subjects, "Make it.\nfirst\n", "{at}");
+        });
+    }
+
+    /// A call fails as on a full or broken disk, in ralph, git or the agent. The loop may fail, but it
+    /// does not crash, and once the fault is gone it finishes with one commit.
+    #[cfg(target_arch = "x86_64")]
+    fn survives_a_call_that_fails_with(error: nix::errno::Errno) {
+        let prepare = || Test::git().script(WRITES_MADE);
+        let fault = |n| Fault::FailAt(n, error);
+        strike_everywhere(fault, &RUN, prepare, |test, at| {
+            until_locks_are_old(test);
+            git_works(test, at);
+            let exists = test.loop_dir("a").join("journal.jsonl").exists();
+            if !(exists && test.status("a")["status"] == "done") {
+                let again: &[&str] = if exists { &["resume", "a"] } else { &RUN };
+                let done = ralph_after_locks(test, again, at);
+                assert_eq!(done.code, 0, "{at}: {done:?}");
+            }
+            // If the commit failed, the summary says so, and the work is still in the worktree.
+            let subjects = test.sh("git log --format=%s ralph/a");
+            let made = test.state_dir().join("worktrees/a/made");
+            let is_kept = subjects == "first\n" && made.exists();
+            assert!(
+                is_kept || subjects == "Make it.\nfirst\n",
+                "{at}: {subjects}"
+            );
+            git_works(test, at);
+        });
+    }
+
+    #[test]
+    #[cfg(target_arch = "x86_64")]
+    fn a_full_disk_at_any_call_loses_nothing() {
+        survives_a_call_that_fails_with(nix::errno::Errno::ENOSPC);
+    }
+
+    #[test]
+    #[cfg(target_arch = "x86_64")]
+    fn a_broken_disk_at_any_call_loses_nothing() {
+        survives_a_call_that_fails_with(nix::errno::Errno::EIO);
     }
 }
