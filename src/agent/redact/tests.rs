@@ -120,9 +120,8 @@ fn json_forms(text: &str) -> Vec<String> {
     let escape = |c: char| {
         let mut units = [0; 2];
         let units = c.encode_utf16(&mut units).iter();
-        units
-            .map(|unit| format!("\\u{unit:04x}"))
-            .collect::<String>()
+        let units: Vec<String> = units.map(|unit| format!("\\u{unit:04x}")).collect();
+        units.concat()
     };
     let each = |escaped: &dyn Fn(char) -> bool| -> String {
         let chars = minimal.chars();
@@ -148,7 +147,7 @@ fn with_upper_case_digits(json: &str) -> String {
     let mut text = parts.next().unwrap_or_default().to_owned();
     for part in parts {
         let (digits, rest) = part.split_at(4);
-        text += &format!("\\u{}{rest}", digits.to_uppercase());
+        text.extend(["\\u", &digits.to_uppercase(), rest]);
     }
     text
 }

@@ -70,14 +70,16 @@ pub(super) fn copilot(message: &str, pieces: &[String]) -> Vec<Value> {
 
 /// Writes events as lines of JSON. If `is_ascii`, all other characters are escaped.
 pub(super) fn lines(events: &[Value], is_ascii: bool) -> String {
-    let mut text: String = events.iter().map(|event| format!("{event}\n")).collect();
+    let all: Vec<String> = events.iter().map(|event| format!("{event}\n")).collect();
+    let mut text = all.concat();
     if is_ascii {
         let escape = |c: char| match c {
             c if c.is_ascii() => c.to_string(),
             c => {
                 let mut units = [0; 2];
                 let units = c.encode_utf16(&mut units).iter();
-                units.map(|unit| format!("\\u{unit:04x}")).collect()
+                let units: Vec<String> = units.map(|unit| format!("\\u{unit:04x}")).collect();
+                units.concat()
             }
         };
         text = text.chars().map(escape).collect();
