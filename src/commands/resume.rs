@@ -136,7 +136,7 @@ fn resume_one(name: &str, args: &ResumeArgs) -> Result<ExitCode, CommandError> {
         });
     }
     if handle.is_live() {
-        let sent: Vec<_> = requests.drain(..).collect();
+        let sent = std::mem::take(&mut requests);
         if deliver(&handle.dir, &sent)? != Delivery::Exited {
             print_message(&format!("resumed ralph loop for {name}\n"));
             return Ok(ExitCode::Success);
