@@ -26,8 +26,8 @@ pub(crate) enum Delivery {
 /// another process deletes or cuts the inbox meanwhile.
 pub(crate) fn deliver(dir: &LoopDir, messages: &[InboxMessage]) -> Result<Delivery, StoreError> {
     let send = || {
-        let ends = messages.iter().map(|message| inbox::append(dir, message));
-        ends.last().unwrap_or(Ok(0))
+        let append = |_, message| inbox::append(dir, message);
+        messages.iter().try_fold(0, append)
     };
     let (start, mut watcher) = (Instant::now(), FileWatcher::open());
     let mut end = send()?;

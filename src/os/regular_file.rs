@@ -97,7 +97,7 @@ pub(crate) fn require_regular(file: File) -> io::Result<File> {
 pub(crate) fn is_not_regular(error: &io::Error) -> bool {
     error
         .get_ref()
-        .is_some_and(|inner| inner.is::<NotRegular>())
+        .is_some_and(<dyn std::error::Error + Send + Sync>::is::<NotRegular>)
 }
 
 fn not_regular() -> io::Error {

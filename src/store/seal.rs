@@ -11,7 +11,6 @@ use std::fs::{self, File};
 use std::io::{self, Read, Seek, SeekFrom};
 use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
-use std::sync::OnceLock;
 
 /// A prefix of a journal: its length, and the FNV-1a hash of its bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -114,10 +113,7 @@ pub(super) fn read(dir: &LoopDir) -> Option<Seal> {
         complete: prefix(len, hash)?,
         next: prefix(next_len, next_hash)?,
     };
-    // The ID does not change while this process runs.
-    static CURRENT: OnceLock<Option<String>> = OnceLock::new();
-    let current = CURRENT.get_or_init(boot::boot_id).as_deref();
-    (current == Some(boot)).then_some(seal)
+    (boot::boot_id().as_deref() == Some(boot)).then_some(seal)
 }
 
 /// Returns the path of the seal.

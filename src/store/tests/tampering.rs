@@ -208,7 +208,7 @@ fn a_message_is_written_where_the_runner_reads() {
         assert_eq!(inbox::restore(&dir, consumed).unwrap(), None);
         assert_eq!(read(consumed), []);
         inbox::append(&dir, &pause).unwrap();
-        assert_eq!(read(consumed), [pause.clone()], "{obstacle}");
+        assert_eq!(read(consumed), std::slice::from_ref(&pause), "{obstacle}");
     }
     fs::remove_file(dir.inbox()).unwrap();
     let file = fs::File::create(dir.inbox()).unwrap();
