@@ -68,16 +68,22 @@ const DEPTH_MAX: usize = 4;
 /// Returns a git command that runs in `dir` and only looks. `GIT_DIR` and similar variables of the
 /// user apply.
 pub(super) fn git(dir: &Path, args: &[&str]) -> Command {
-    git_as(&["git"], dir, args)
+    git_as(&["git"], dir, args, false)
 }
 
-/// Like [`git`], for a program with another name, or with first arguments of its own.
-pub(super) fn git_as<S: AsRef<OsStr>>(program: &[S], dir: &Path, args: &[&str]) -> Command {
+/// Like [`git`], for a program with another name, or with first arguments of its own. With
+/// `runs_filters`, files are converted as in a commit.
+pub(super) fn git_as<S: AsRef<OsStr>>(
+    program: &[S],
+    dir: &Path,
+    args: &[&str],
+    runs_filters: bool,
+) -> Command {
     let mut command = isolated(program, dir);
     let Some((subcommand, rest)) = args.split_first() else {
         return command;
     };
-    if READS_CONTENT.contains(subcommand) {
+    if READS_CONTENT.contains(subcommand) && !runs_filters {
         let mut names = BTreeSet::new();
         collect_programs(program, dir, 0, &mut names);
         if !names.is_empty() {

@@ -31,6 +31,8 @@ pub(crate) struct WorkingTree {
     command: Vec<String>,
     workspace: PathBuf,
     top: PathBuf,
+    /// Whether the repository's filters convert files that are compared with a commit.
+    runs_filters: bool,
 }
 
 /// Why there is no working tree.
@@ -79,6 +81,7 @@ impl WorkingTree {
             command,
             workspace: workspace.to_owned(),
             top: workspace.to_owned(),
+            runs_filters: false,
         };
         let output = match tree.git(&["rev-parse", "--is-inside-work-tree", "--show-toplevel"]) {
             Ok(output) => output,
@@ -108,6 +111,15 @@ impl WorkingTree {
         let output = self.git(&["--list-cmds=main,others,alias"]).ok()?;
         let names = String::from_utf8_lossy(&output.stdout);
         (output.code == Some(0)).then(|| names.lines().map(str::to_owned).collect())
+    }
+
+    /// Lets the repository's filters convert files, as in the commits that the user asked for.
+    /// Without them, a file that was written in the same second as the index looks changed if it has
+    /// a filter.
+    #[must_use]
+    pub(crate) fn with_filters(mut self) -> Self {
+        self.runs_filters = true;
+        self
     }
 
     /// Returns the ID of the HEAD commit; `None` before the first commit.
@@ -240,7 +252,7 @@ impl WorkingTree {
 
     /// Runs git at the top of the working tree.
     pub(super) fn git(&self, args: &[&str]) -> Result<GitOutput, GitError> {
-        let mut command = look::git_as(&self.command, &self.top, args);
+        let mut command = look::git_as(&self.command, &self.top, args, self.runs_filters);
         command::run(&mut command, READ_MAX, command::TIMEOUT)
     }
 }

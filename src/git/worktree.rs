@@ -277,7 +277,8 @@ pub(crate) fn missing_message(plan: &Worktree) -> String {
 /// Opens the worktree, and checks that git recognizes it.
 pub(super) fn find_tree(plan: &Worktree) -> Result<WorkingTree, String> {
     match WorkingTree::find(&[], &plan.path) {
-        Ok(tree) if tree.is_at(&plan.path) => Ok(tree),
+        // Ralph has checked it out with its filters, at the user's request.
+        Ok(tree) if tree.is_at(&plan.path) => Ok(tree.with_filters()),
         Err(WorkingTreeError::GitFailed(why)) => Err(why),
         _ => Err(format!(
             "git does not recognize {} as a worktree",

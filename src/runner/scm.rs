@@ -69,7 +69,7 @@ impl Runner<'_> {
         // In a worktree that lost its link, git would use a repository in a parent directory.
         match &plan.worktree {
             Some(own) if !tree.is_at(&own.path) => Err(WorkingTreeError::NotARepository),
-            _ => Ok(tree),
+            _ => Ok(tree.with_filters()),
         }
     }
 

@@ -104,7 +104,7 @@ fn trapped(trap: &Trap) -> Test {
     let test = Test::git().script("iteration *\n say hello\n promise COMPLETE\n");
     let ran = canary(&test);
     let program = format!(
-        "#!/bin/sh\necho \"$0 $*\" >> '{}'\ncat\nexit 0\n",
+        "#!/bin/sh\necho \"$0 $*\" >> '{}'\ncase \"$*\" in *localhost*) exit 1 ;; esac\ncat\n",
         ran.display()
     );
     let test = test.program("../canary", &program);
