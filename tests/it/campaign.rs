@@ -18,11 +18,11 @@ const KILLS: u32 = 12;
 /// session and no environment, and adds a line to a file.
 const SCRIPT: &str = r#"iteration *
  cost 0.25
- sh echo "begin $RALPH_ITERATION" >> ../ledger
- sh setsid env -i sh -c 'echo "daemon $$" >> ../ledger; exec sleep 600' >/dev/null 2>&1 </dev/null &
+ sh echo "begin $RALPH_ITERATION" >> LEDGER
+ sh setsid env -i sh -c 'echo "daemon $$" >> LEDGER; exec sleep 600' >/dev/null 2>&1 </dev/null &
  sh echo "$RALPH_ITERATION" >> steps; sleep 0.02
- sh echo "end $RALPH_ITERATION" >> ../ledger
- sh test ! -e finish || echo '<promise>COMPLETE</promise>'
+ sh echo "end $RALPH_ITERATION" >> LEDGER
+ sh test ! -e FINISH || echo '<promise>COMPLETE</promise>'
 "#;
 
 /// The processes that a kill hits.
@@ -55,9 +55,13 @@ struct Campaign {
 
 impl Campaign {
     fn new(seed: u64) -> Self {
-        let test = Test::git().script(SCRIPT);
-        // The daemons in the ledger outlive their iteration only if ralph fails to end them.
-        fs::write(test.root().join("ledger"), "").unwrap();
+        let test = Test::git();
+        let path = |name: &str| test.root().join(name).display().to_string();
+        let script = SCRIPT
+            .replace("LEDGER", &path("ledger"))
+            .replace("FINISH", &path("finish"));
+        fs::write(path("ledger"), "").unwrap();
+        let test = test.script(&script);
         Self {
             test,
             random: fastrand::Rng::with_seed(seed),
@@ -74,8 +78,7 @@ impl Campaign {
             "a",
             "--agent",
             "script:../agent.script",
-            "--scm",
-            "commit",
+            "--worktree",
             "--check",
             "test -e steps",
             "--check",
@@ -160,7 +163,7 @@ impl Campaign {
         until("two iterations", || {
             self.test.events("a", "started").len() >= started + 2
         });
-        self.test.write("finish", "");
+        fs::write(self.test.root().join("finish"), "").unwrap();
         let _ = live.end();
         if self.test.status("a")["status"] != "done" {
             self.resume().end().exits(0);
@@ -203,7 +206,7 @@ impl Campaign {
         assert_eq!(left, [0; 0], "daemons of the agent");
 
         // Every iteration is committed at most once, and the repository is whole.
-        let log = test.sh("git log --format=%B");
+        let log = test.sh("git log --format=%B ralph/a");
         let mut trailers: Vec<&str> = log
             .lines()
             .filter(|line| line.starts_with("Ralph-Iteration:"))
@@ -212,6 +215,7 @@ impl Campaign {
         trailers.sort_unstable();
         trailers.dedup();
         assert_eq!(trailers.len(), commits, "a commit was made twice: {log}");
+        assert_eq!(test.sh("git log --format=%s"), "first\n", "the user's branch");
         test.sh("git fsck --strict && git status && test -z \"$(git stash list)\"");
 
         // Every accepted message is in a prompt.

@@ -31,9 +31,6 @@ pub fn load(workspace: &Path) -> LoadedLoopFile {
         Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
             return LoadedLoopFile::Missing;
         }
-        Err(error) if error.raw_os_error() == Some(Errno::LOOP.raw_os_error()) => {
-            return LoadedLoopFile::Invalid("it is a symbolic link".into());
-        }
         Err(error) => return LoadedLoopFile::Invalid(error.to_string()),
     };
     if more {

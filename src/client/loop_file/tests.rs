@@ -330,7 +330,7 @@ fn invalid_files_are_reported_and_moved_aside() {
     );
     assert_eq!(load(dir), LoadedLoopFile::Missing);
     symlink("/dev/zero", &path).unwrap();
-    assert_eq!(broken(), "it is a symbolic link");
+    assert_eq!(broken(), "not a regular file");
     assert_eq!(
         move_aside(dir).unwrap(),
         dir.join(".claude/ralph-loop.local.broken.2.md")
