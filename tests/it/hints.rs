@@ -246,18 +246,9 @@ fn a_task_that_is_no_git_command_is_refused() {
     let test = Test::git();
     test.sh("git config alias.ship 'push origin HEAD'");
     let run = |task: &str| {
-        let args = [
-            "run",
-            "x",
-            "--check",
-            "false",
-            "--dry-run",
-            "--scm",
-            task,
-            "--",
-            "true",
-        ];
-        test.ralph(&args)
+        let task = format!("--scm={task}");
+        let args = ["run", "x", "--check", "false", "--dry-run", &task];
+        test.ralph(&[&args[..], &["--", "true"]].concat())
     };
     run("commt")
         .exits(2)
