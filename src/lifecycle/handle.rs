@@ -205,7 +205,7 @@ fn runner_liveness(dir: &LoopDir) -> Liveness {
 }
 
 /// How long a killed runner's processes may take to exit.
-const EXIT_GRACE: Duration = Duration::from_secs(1);
+const EXIT_GRACE: Duration = Duration::from_secs(5);
 /// How long a warden that was stopped may take to kill the processes of its killed supervisor.
 const WOKEN_GRACE: Duration = Duration::from_secs(8);
 

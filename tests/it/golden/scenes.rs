@@ -231,7 +231,7 @@ pub(super) const SCENES: &[Scene] = &[
                 "#!/bin/sh\ntest -e seen && echo '<promise>COMPLETE</promise>' && exit\ntouch seen\n\
                  echo 'usage limit reached'\nexit 1\n",
             );
-            let args = ["run", "Close the roof.", "--name", "loop", "--json", "--agent", "mine", "-m", "1"];
+            let args = ["run", "Close the roof.", "--name", "loop", "--json", "--agent", "mine", "-m", "1", "--trust"];
             stage.ralph(&args).exits(0).out
         },
         resume: None,
