@@ -517,7 +517,7 @@ fn every_message_of_the_last_iteration_is_posted() {
     .exits(0);
     let posted = test.read_loop("a", "bus.jsonl");
     for n in 1..=200 {
-        let text = format!("\"number {n}\"");
-        assert_eq!(posted.matches(&text).count(), 1, "{text}");
+        let message = format!("\"number {n}\"");
+        assert_eq!(posted.matches(&message).count(), 1, "{message}");
     }
 }

@@ -53,8 +53,8 @@ fn an_entry_that_breaks_git_is_removed_by_the_next_run_or_rm() {
                 );
             }
             if state.len() == 3 {
-                let status = test.command("git").args(["log", "--all"]).output().unwrap();
-                assert!(!status.status.success(), "the repository is broken");
+                let log = test.command("git").args(["log", "--all"]).output().unwrap();
+                assert!(!log.status.success(), "the repository is broken");
             }
             if verb == "run" {
                 run(&test, &[]).exits(0);
