@@ -39,14 +39,22 @@ impl Runner<'_> {
     }
 
     pub(super) fn read_inbox(&mut self) -> Result<(), RunnerError> {
-        // A moved directory is reported before the next step.
+        // A directory in place of the loop's own has an inbox for another runner.
         if !self.rec.is_in_place() {
             return Ok(());
         }
-        if let Some(warning) = inbox::restore(&self.rec.dir, self.rec.state.inbox_offset)? {
+        let (dir, offset) = (&self.rec.dir, self.rec.state.inbox_offset);
+        let read = inbox::restore(dir, offset)
+            .and_then(|warning| Ok((warning, inbox::read(dir, offset)?)));
+        let (warning, messages) = match read {
+            // It was moved just now, which is reported before the next step.
+            Err(_) if !self.rec.is_in_place() => return Ok(()),
+            read => read?,
+        };
+        if let Some(warning) = warning {
             self.rec.warn(&warning);
         }
-        for (message, offset) in inbox::read(&self.rec.dir, self.rec.state.inbox_offset)? {
+        for (message, offset) in messages {
             if let Some(event) = event_from_message(message, offset) {
                 self.rec.record(event)?;
             }

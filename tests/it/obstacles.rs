@@ -78,10 +78,10 @@ fn two_loops() -> Test {
 }
 
 /// Puts each obstacle in place of each file, and runs each command.
-fn every_command_ends(files: &[&str], commands: &[&[&str]]) {
+fn every_command_ends(files: &[&str], obstacles: &[(&str, &str)], commands: &[&[&str]]) {
     let test = two_loops();
     for file in files {
-        for (what, obstacle) in OBSTACLES {
+        for (what, obstacle) in obstacles {
             let case = format!("{what} in place of {file}");
             place(&test, "zz", file, obstacle);
             let ls = bounded(&test, &["ls"]).exits(0);
@@ -115,7 +115,7 @@ fn obstacles_in_place_of_a_journal_a_lock_or_a_cache_stop_no_command() {
         &["stop", "other"],
     ];
     let commands = [&READ_AND_RESUME[..], &more[..]].concat();
-    every_command_ends(&FILES[..3], &commands);
+    every_command_ends(&FILES[..3], &OBSTACLES, &commands);
 }
 
 #[test]
@@ -127,12 +127,12 @@ fn obstacles_in_place_of_messages_or_clocks_stop_no_command() {
         &["stop", "zz"],
     ];
     let commands = [&READ_AND_RESUME[..], &more[..]].concat();
-    every_command_ends(&FILES[3..IMPORTANT], &commands);
+    every_command_ends(&FILES[3..IMPORTANT], &OBSTACLES, &commands);
 }
 
 #[test]
 fn obstacles_in_place_of_other_files_stop_no_command() {
-    every_command_ends(&FILES[IMPORTANT..], &READ_AND_RESUME);
+    every_command_ends(&FILES[IMPORTANT..], &OBSTACLES[..2], &READ_AND_RESUME);
 }
 
 #[test]

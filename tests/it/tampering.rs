@@ -3,6 +3,7 @@
 
 use crate::kit::{Done, Live, Test, alive, signal, until};
 use std::fs;
+use std::io::Write;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -21,7 +22,9 @@ fn run(test: &Test, agent: &str) -> Done {
 /// Starts a loop whose agent waits, and waits for the agent.
 fn start_waiting(test: &Test, agent: &str) -> Live {
     let live = test.start(&[&PLAIN[..], &["--", "sh", "-c", agent]].concat());
-    until("the agent", || test.workspace().join("here").exists());
+    until("the agent", || {
+        test.workspace().join("here").exists() && spawned(test) > 0
+    });
     live
 }
 
@@ -30,8 +33,9 @@ fn file(test: &Test, name: &str) -> PathBuf {
 }
 
 fn append(test: &Test, text: &str) {
-    let journal = test.read_loop("a", "journal.jsonl");
-    fs::write(file(test, "journal.jsonl"), journal + text).unwrap();
+    let mut options = fs::OpenOptions::new();
+    let journal = options.append(true).open(file(test, "journal.jsonl"));
+    journal.unwrap().write_all(text.as_bytes()).unwrap();
 }
 
 fn cut(test: &Test, name: &str, lines: usize) {
