@@ -215,7 +215,11 @@ impl Campaign {
         trailers.sort_unstable();
         trailers.dedup();
         assert_eq!(trailers.len(), commits, "a commit was made twice: {log}");
-        assert_eq!(test.sh("git log --format=%s"), "first\n", "the user's branch");
+        assert_eq!(
+            test.sh("git log --format=%s"),
+            "first\n",
+            "the user's branch"
+        );
         test.sh("git fsck --strict && git status && test -z \"$(git stash list)\"");
 
         // Every accepted message is in a prompt.

@@ -185,11 +185,8 @@ fn obstacles_in_place_of_a_workspace_lock_do_not_stop_a_new_loop() {
         let locks: Vec<_> = fs::read_dir(test.state_dir().join("workspaces"))
             .unwrap()
             .collect();
-        let lock = locks.into_iter().flatten().map(|entry| entry.path());
-        let lock = lock
-            .filter(|path| path.extension().is_some())
-            .next()
-            .unwrap();
+        let mut paths = locks.into_iter().flatten().map(|entry| entry.path());
+        let lock = paths.find(|path| path.extension().is_some()).unwrap();
         test.sh(&format!("f={}; rm -f $f; {obstacle}", lock.display()));
         let done = bounded(
             &test,

@@ -32,16 +32,16 @@ fn file(test: &Test, name: &str) -> PathBuf {
     test.loop_dir("a").join(name)
 }
 
-fn append(test: &Test, text: &str) {
+fn append(test: &Test, line: &str) {
     let mut options = fs::OpenOptions::new();
     let journal = options.append(true).open(file(test, "journal.jsonl"));
-    journal.unwrap().write_all(text.as_bytes()).unwrap();
+    journal.unwrap().write_all(line.as_bytes()).unwrap();
 }
 
 fn cut(test: &Test, name: &str, lines: usize) {
-    let text = test.read_loop("a", name);
-    let kept: String = text.split_inclusive('\n').take(lines).collect();
-    assert!(kept.len() < text.len());
+    let whole = test.read_loop("a", name);
+    let kept: String = whole.split_inclusive('\n').take(lines).collect();
+    assert!(kept.len() < whole.len());
     let opened = fs::OpenOptions::new().write(true).open(file(test, name));
     opened.unwrap().set_len(kept.len() as u64).unwrap();
 }
@@ -354,12 +354,10 @@ fn removing_a_loop_with_a_damaged_journal_kills_what_it_left_behind() {
         .trim()
         .parse()
         .unwrap();
-    for pid in [warden, supervisor] {
-        signal(pid, "STOP");
-    }
-    for pid in [warden, supervisor] {
-        signal(pid, "KILL");
-    }
+    // A stopped warden cannot clean up after the supervisor.
+    signal(warden, "STOP");
+    signal(supervisor, "KILL");
+    signal(warden, "KILL");
     live.end_within(Duration::from_secs(20));
     test.sh("cd ../state/loops/a && rm -f state.json && sed -i '2s/.*/{broken/' journal.jsonl");
     until("the lock", || {
@@ -367,6 +365,7 @@ fn removing_a_loop_with_a_damaged_journal_kills_what_it_left_behind() {
             .err
             .contains("is damaged at line 2")
     });
+    assert!(alive(daemon));
     test.ralph(&["rm", "a", "--force"])
         .exits(0)
         .complains("that it left behind");
