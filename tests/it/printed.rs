@@ -79,10 +79,10 @@ fn settings_files_cannot_control_the_terminal() {
         json!({ "prices": { evil("EVIL"): { "input": evil("EVIL") } } }),
     ] {
         let test = Test::new();
-        let text = settings.to_string();
-        test.write(".ralph/settings.json", &text);
-        test.write("evil.json", &text);
-        assert_all_clean(&test, &text, commands);
+        let settings = settings.to_string();
+        test.write(".ralph/settings.json", &settings);
+        test.write("evil.json", &settings);
+        assert_all_clean(&test, &settings, commands);
     }
 }
 
@@ -290,7 +290,7 @@ fn branches_directories_and_files_cannot_control_the_terminal() {
 fn hostile_entries_in_the_state_directory_cannot_control_the_terminal() {
     let test = Test::new();
     test.ralph(&["run", "x", "-m", "1", "--name", "a", "--", "true"]);
-    let dir = test.state_dir().join("loops").join(format!("seen{}", EVIL));
+    let dir = test.state_dir().join("loops").join(format!("seen{EVIL}"));
     std::fs::create_dir(&dir).unwrap();
     std::fs::write(dir.join("journal.jsonl"), EVIL).unwrap();
     std::fs::write(test.loop_dir("a").join("journal.jsonl"), EVIL).unwrap();

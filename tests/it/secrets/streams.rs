@@ -146,7 +146,7 @@ fn a_secret_that_is_escaped_in_a_stream_is_redacted_everywhere() {
     for is_ascii in [false, true] {
         let test = Test::new().on_path("pi", PRINTS);
         let message = format!("<blocked>log in with {ODD} or\n{PEM}</blocked>");
-        let events = pi(&message, &[message.clone()]);
+        let events = pi(&message, std::slice::from_ref(&message));
         let notify = "cat >told; printf %s \"$RALPH_RESULT\" >>told";
         let stream = lines(&events, is_ascii);
         let done = run(&test, "pi", &stream, &SECRETS, &["--notify", notify]).exits(3);
