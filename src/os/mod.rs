@@ -5,7 +5,6 @@
 )]
 
 pub(crate) mod boot;
-#[cfg(feature = "cli")]
 pub(crate) mod disk;
 #[cfg(feature = "cli")]
 pub(crate) mod features;
