@@ -12,7 +12,7 @@ use std::fs;
 use std::time::Duration;
 
 /// Number of kills per campaign by default.
-const KILLS: u32 = 12;
+const KILLS: u32 = 8;
 
 /// Each iteration records its begin and end in the ledger, leaves a daemon behind that has its own
 /// session and no environment, and adds a line to a file.

@@ -26,7 +26,7 @@ const RUN: [&str; 11] = [
 const WRITES_MADE: &str = "iteration *\n write made\n  | yes\n";
 
 /// How many calls of a command are tried by default.
-const POINTS: u64 = 10;
+const POINTS: u64 = 6;
 
 /// Runs the real binary under the tracer, without showing its output.
 pub(crate) fn traced(test: &Test, args: &[&str], fault: Fault) -> Traced {
