@@ -2,8 +2,8 @@
 //! a terminal or interrupted by colors. Secrets are searched for in this form.
 //!
 //! The form has no backslashes, escape sequences or other control characters. A line end, a tab and
-//! a character in an escape `\uXXXX` become what is left of their usual JSON escapes without the
-//! backslash: `n`, `t` and the character itself.
+//! a character in an escape such as `\u00e9` become what is left of their usual JSON escapes without
+//! the backslash: `n`, `t` and the character itself.
 
 use memchr::memchr;
 use std::ops::Range;
@@ -203,7 +203,7 @@ enum CodeUnit {
     Incomplete,
 }
 
-/// Parses `uXXXX` at the start of `bytes`.
+/// Parses the code unit of an escape such as `u00e9` at the start of `bytes`.
 fn code_unit(bytes: &[u8]) -> CodeUnit {
     let digits = bytes.get(1..).unwrap_or_default();
     let digits = &digits[..digits.len().min(4)];
