@@ -275,21 +275,23 @@ fn budget(client: &'static Client) {
         output: 100,
         ..Tokens::default()
     };
-    let answers = ["One.", "Two.", "Three."].map(|text| say(text).with_tokens(tokens));
-    let session = Session::with(client, answers);
+    let answer = say("Not yet.").with_tokens(tokens);
+    let session = Session::with(client, std::iter::repeat_n(answer, 20));
     session
         .stage
         .test
         .write(".ralph/settings.toml", "maxTokens = 2000\n");
-    session.loops("Build it --max-iterations=3 --completion-promise DONE");
+    session.loops("Build it --max-iterations=20 --completion-promise DONE");
     let known = session.status();
+    // A client may write a turn only after the hook has read the transcript, so there may be more
+    // than two turns. The old client's transcript has the output tokens that were known when a
+    // message began.
     assert_eq!(known["stop_reason"], "budget_exhausted", "{known:#}");
-    // A client may write the end of a turn only after the hook has read the transcript.
-    let turns = known["current_iteration"].as_u64().unwrap();
-    assert!((2..=3).contains(&turns), "{known:#}");
-    // The old client's transcript has the output tokens that were known when a message began.
-    let tokens = known["tokens"].as_u64().unwrap();
-    assert!((2002..=3300).contains(&tokens), "{known:#}");
+    assert!(known["tokens"].as_u64().unwrap() >= 2002, "{known:#}");
+    assert!(
+        known["current_iteration"].as_u64().unwrap() >= 2,
+        "{known:#}"
+    );
 }
 
 /// The checks are red, and their output is in the next prompt, until the model has changed the file
