@@ -120,7 +120,8 @@ impl Runner<'_> {
     /// Describes why other processes do not find the loop's journal where this runner opened it.
     pub(super) fn missing_dir(&self) -> String {
         let dir = self.rec.dir.path();
-        let what = if dir.exists() {
+        // A directory without a journal is being deleted at this moment.
+        let what = if self.rec.dir.journal().exists() {
             "the loop's directory was replaced by another one"
         } else {
             "the loop's directory was deleted or moved"
