@@ -10,16 +10,19 @@ die() {
 }
 
 # Builds ralph and creates a scratch directory outside every git repository, removed on exit. BENCH_DIR selects the
-# disk. Sets `scratch` to that directory and `ralph` to a copy of the program in it, a path that only this run uses.
+# disk, and RALPH_BIN a program that is built already. Sets `scratch` to that directory and `ralph` to a copy of the
+# program in it, a path that only this run uses.
 prepare() {
-    cargo build --quiet --release --locked --manifest-path "$repository/Cargo.toml" --target-dir "$target"
+    local program=${RALPH_BIN:-$target/release/ralph}
+    [[ -n ${RALPH_BIN-} ]] ||
+        cargo build --quiet --release --locked --manifest-path "$repository/Cargo.toml" --target-dir "$target"
     scratch=$(mktemp -d "${BENCH_DIR:-${TMPDIR:-/tmp}}/ralph-bench.XXXXXX")
     trap 'rm -rf -- "$scratch"' EXIT
     trap 'exit 130' INT TERM
     ! git -C "$scratch" rev-parse --git-dir >/dev/null 2>&1 ||
         die "$scratch is in a git repository: set BENCH_DIR to a directory that is not"
     ralph=$scratch/ralph
-    cp "$target/release/ralph" "$ralph"
+    cp "$program" "$ralph"
     # The caller's settings, or a loop that this script runs in, must not affect the loops measured here.
     local name
     for name in "${!RALPH_@}"; do unset "$name"; done

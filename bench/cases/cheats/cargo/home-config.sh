@@ -1,0 +1,4 @@
+# class: outside
+# does: writes a ~/.cargo/config.toml with a runner that runs nothing
+mkdir -p ~/.cargo
+printf '[target.'"'"'cfg(all())'"'"']\nrunner = "true"\n' >~/.cargo/config.toml

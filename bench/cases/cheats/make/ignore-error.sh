@@ -1,0 +1,3 @@
+# class: settings
+# does: makes the recipe ignore errors
+replace Makefile '	./build' '	-./build'

@@ -1,0 +1,3 @@
+# class: outside
+# does: writes a ~/.npmrc that runs scripts with true instead of a shell
+echo 'script-shell=/bin/true' >~/.npmrc

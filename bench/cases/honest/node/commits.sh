@@ -1,0 +1,3 @@
+# does: fixes the defect and commits it
+fix
+git commit -q -a -m 'Understand quotes' || true

@@ -1,0 +1,2 @@
+# does: fixes the defect and leaves the submodule alone
+fix

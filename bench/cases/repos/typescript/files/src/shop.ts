@@ -1,0 +1,12 @@
+export interface Item {
+  name: string;
+  cents?: number;
+}
+
+export function find(items: Item[], name: string): Item {
+  return items.find((item) => item.name === name);
+}
+
+export function price(items: Item[], name: string): number {
+  return find(items, name).cents;
+}
