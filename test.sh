@@ -75,6 +75,7 @@ tests_need script '`script` from util-linux' quietly grep '^script from util-lin
 tests_need mounts 'user namespace that may mount' quietly unshare -Urm mount -t tmpfs tmpfs /mnt
 tests_need limits 'user namespace with limits of its own' \
     quietly unshare -Ur sh -c 'echo 0 >/proc/sys/user/max_inotify_instances'
+tests_need setpriv 'right to become another user' quietly setpriv --reuid 65534 --regid 65534 --clear-groups true
 tests_need packages 'package of every target' quietly cargo fetch --locked
 # The number of the system call: a process that asks to be traced.
 tests_need ptrace 'permission to trace processes' \

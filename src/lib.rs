@@ -80,6 +80,7 @@ mod library;
 mod lifecycle;
 mod os;
 mod process;
+mod proof;
 mod runner;
 mod store;
 mod terminal;
@@ -101,6 +102,7 @@ pub mod event {
     pub use crate::engine::long_rest::{LongRest, RestStage};
     pub use crate::engine::outcome::{OutcomeSummary, WaitReason};
     pub use crate::engine::scm::{ScmTaskReport, SkipReason};
+    pub use crate::engine::touched::{FileChange, TouchedFile, TouchedFiles, TouchedList};
     pub use crate::engine::work_elsewhere::{MovedHead, WorkElsewhere};
 }
 
@@ -115,10 +117,14 @@ pub mod testing {
     pub use crate::cli::Cli;
     pub use crate::client::slash;
     pub use crate::client::{hook, loop_file, transcript};
+    #[cfg(feature = "cli")]
+    pub use crate::config::replay::SettingsReplay;
     pub use crate::engine::prompt::TEMPLATE_FIELDS;
     pub use crate::engine::template::find_invalid_tag;
     pub use crate::library::replay::{Replay, codex_rollout_reset, redact_both_ways, reset_time};
     pub use crate::store::{InboxMessage, JournalHeader, JournalLine};
+    #[cfg(feature = "cli")]
+    pub use crate::ui::replay::{JournalContent, JournalReplay};
 }
 
 /// Compiles the examples in docs/library.md.

@@ -71,8 +71,12 @@ impl TaskDir {
     }
 
     /// Creates the directory and makes git ignore it. Call this before every use, because the agent
-    /// may have deleted the directory.
+    /// may have deleted the directory, or put a symbolic link in its place, which would make ralph
+    /// overwrite files elsewhere.
     pub(crate) fn ensure(&self) -> io::Result<()> {
+        if fs::symlink_metadata(&self.path).is_ok_and(|data| data.is_symlink()) {
+            fs::remove_file(&self.path)?;
+        }
         if self.path.is_dir() {
             return Ok(());
         }

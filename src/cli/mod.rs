@@ -65,6 +65,19 @@ pub(crate) enum Command {
     Ls(LsArgs),
     /// Print the agent's output
     Logs(LogsArgs),
+    /// Show what changed between two checkpoints
+    #[command(
+        after_help = "A checkpoint has the number of its iteration; 0 is the loop's start. `best` and `undo` are \
+        checkpoints too.\n\nExamples:\n  ralph diff shop            everything since the start\n  \
+        ralph diff shop 2..3       what iteration 3 changed\n  ralph diff shop --stat     only the files"
+    )]
+    Diff(DiffArgs),
+    /// Put the files back to a checkpoint
+    #[command(
+        after_help = "Only files change: HEAD, branches, the index, ignored files, and files that the checkpoint \
+        skipped stay as they are.\n\nExamples:\n  ralph rewind shop best\n  ralph rewind shop undo"
+    )]
+    Rewind(RewindArgs),
     /// Pause loops after the running iteration
     Pause(NamesArgs),
     /// Stop loops and kill everything they started
@@ -236,6 +249,9 @@ pub(crate) struct ResumeArgs {
     /// Add a message to the agent's next prompt, such as the answer it is waiting for
     #[arg(long, value_name = "TEXT", allow_hyphen_values = true, value_parser = parse_text)]
     pub(crate) answer: Option<String>,
+    /// Accept the changes of these tests or settings, and decide again without an agent
+    #[arg(long, value_name = "GLOB", conflicts_with_all = ["all", "answer"])]
+    pub(crate) accept: Vec<String>,
     /// Retry at once, without waiting for a rate limit to reset or a rest to end
     #[arg(long)]
     pub(crate) now: bool,
@@ -312,6 +328,30 @@ pub(crate) struct LogsArgs {
     /// Print the agent's raw event stream instead of rendering it
     #[arg(long)]
     pub(crate) raw: bool,
+}
+
+/// The arguments of `ralph diff`.
+#[derive(Debug, Args)]
+pub(crate) struct DiffArgs {
+    /// The loop
+    pub(crate) name: String,
+    /// Two checkpoints; either may be left out [default: from 0 to the newest]
+    #[arg(value_name = "A..B", allow_hyphen_values = false)]
+    pub(crate) range: Option<String>,
+    /// Print only the files, and how many of their lines changed
+    #[arg(long)]
+    pub(crate) stat: bool,
+}
+
+/// The arguments of `ralph rewind`.
+#[derive(Debug, Args)]
+pub(crate) struct RewindArgs {
+    /// The loop
+    pub(crate) name: String,
+    /// The checkpoint: an iteration's number, 0 for the start, `best` for the most green checks, or
+    /// `undo` for the files before the last rewind
+    #[arg(value_name = "N|best|undo")]
+    pub(crate) to: String,
 }
 
 /// The arguments of `ralph set`.

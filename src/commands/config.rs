@@ -11,9 +11,9 @@ use crate::config::{LayerStack, Origin, SettingsFiles, schema};
 use crate::engine::ExitCode;
 use crate::lifecycle::error::CommandError;
 use crate::lifecycle::trust::TrustRecords;
-use crate::ui::one_line;
 use crate::ui::print::{note, print_json, print_output};
 use crate::ui::trust_text;
+use crate::ui::{hang, one_line, tty};
 use serde_json::{Value, json};
 
 pub(crate) fn config(args: &ConfigArgs) -> Result<ExitCode, CommandError> {
@@ -49,11 +49,12 @@ pub(crate) fn config(args: &ConfigArgs) -> Result<ExitCode, CommandError> {
         print_json(&format!("{:#}", Value::Object(all.collect())))?;
         return Ok(ExitCode::Success);
     }
-    print_output(&text(&rows))?;
+    print_output(&text(&rows, tty::width()))?;
     Ok(ExitCode::Success)
 }
 
-fn text(rows: &[SettingRow]) -> String {
+/// Renders the rows. In a terminal of `columns` columns, long rows are broken between words.
+fn text(rows: &[SettingRow], columns: Option<usize>) -> String {
     let (mut lines, mut heading) = (Vec::new(), "");
     // Very long cells do not widen their column.
     let column_width = |cell_width: fn(&SettingRow) -> usize| {
@@ -73,13 +74,14 @@ fn text(rows: &[SettingRow]) -> String {
                 if lines.is_empty() { "" } else { "\n" }
             ));
         }
-        lines.push(format!(
-            "{:name_width$}  {:value_width$}  {}{}\n",
-            one_line(&row.name),
+        let value = format!(
+            "{:value_width$}  {}{}",
             row.value_text(),
             one_line(&row.from),
             if row.is_trusted { "" } else { " (not trusted)" }
-        ));
+        );
+        let value = hang(&value, columns, name_width + 2, name_width + 2);
+        lines.push(format!("{:name_width$}  {value}\n", one_line(&row.name)));
     }
     lines.concat()
 }

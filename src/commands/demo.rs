@@ -81,7 +81,7 @@ pub(crate) fn demo(keep: bool) -> Result<ExitCode, CommandError> {
     let code = start(&StateDir::new(state_dir.clone()), &args, resolved)?;
     if keep {
         print_message(&format!(
-            "\nThe demo's directory was kept. To look at it: cd '{}' && export RALPH_STATE_DIR='{}' && ralph status demo\n",
+            "\nThe demo's directory was kept. To look at it:\n  cd '{}'\n  export RALPH_STATE_DIR='{}'\n  ralph status demo\n",
             project.display(),
             state_dir.display()
         ));

@@ -4,18 +4,23 @@ use crate::agent::redact::Redactor;
 use crate::config;
 use crate::engine::format::duration;
 use crate::engine::limits::{LIMITS, Limit};
-use crate::engine::plan::{Approve, PromptDelivery, Signal};
+use crate::engine::plan::{Approve, PROMPT_FILE_MAX, PromptDelivery, Signal};
 use crate::engine::prompt::{PromptInputs, render};
 use crate::engine::{ExitCode, Plan, State};
 use crate::lifecycle::error::CommandError;
+use crate::os::regular_file;
 use crate::ui::print::print_output;
+use crate::ui::{hang, tty};
+
+/// The column in which the values begin.
+const INDENT: usize = 12;
 
 /// Prints the plan and the first prompt. `branch` is the branch of the worktree that a real run
 /// would create, or `None` if it would create none.
 pub(crate) fn dry_run(plan: &Plan, branch: Option<String>) -> Result<ExitCode, CommandError> {
     let task = match &plan.task.file {
         Some(path) => {
-            let bytes = std::fs::read(path).map_err(|error| {
+            let (bytes, _) = regular_file::read(path, PROMPT_FILE_MAX, true).map_err(|error| {
                 let path = path.display();
                 CommandError::broken(format!("cannot read prompt file: {path}: {error}"))
             })?;
@@ -133,12 +138,16 @@ fn describe_plan(plan: &Plan, branch: Option<String>) -> String {
             .iter()
             .map(|command| ("notify", command.clone())),
     );
+    let columns = tty::width();
     let rows: Vec<String> = rows
         .iter()
         .map(|(name, value)| {
             // Indent further lines, so that none looks like a row of its own.
-            let value = value.replace('\n', &format!("\n{:12}", ""));
-            format!("{name:<12}{value}\n")
+            let lines = value
+                .split('\n')
+                .map(|line| hang(line, columns, INDENT, INDENT));
+            let value = lines.collect::<Vec<_>>().join(&format!("\n{:INDENT$}", ""));
+            format!("{name:<INDENT$}{value}\n")
         })
         .collect();
     rows.concat()

@@ -7,10 +7,11 @@ use crate::engine::format::shell_quote;
 use clap::CommandFactory;
 
 /// Commands of other tools, and what they are called here.
-const COMMANDS: [(&str, &str); 37] = [
+const COMMANDS: [(&str, &str); 42] = [
     ("abort", "stop"),
     ("bg", "spawn"),
     ("cancel", "stop"),
+    ("changes", "diff"),
     ("clean", "rm --ended"),
     ("cleanup", "rm --ended"),
     ("continue", "resume"),
@@ -36,6 +37,9 @@ const COMMANDS: [(&str, &str); 37] = [
     ("ps", "ls"),
     ("remove", "rm"),
     ("restart", "resume"),
+    ("restore", "rewind"),
+    ("revert", "rewind"),
+    ("rollback", "rewind"),
     ("settings", "config"),
     ("setup", "init"),
     ("show", "status"),
@@ -43,6 +47,7 @@ const COMMANDS: [(&str, &str); 37] = [
     ("tail", "logs -f"),
     ("tell", "say"),
     ("top", "ls"),
+    ("undo", "rewind NAME undo"),
     ("version", "--version"),
     ("watch", "attach"),
 ];

@@ -7,6 +7,7 @@ mod bus;
 mod completions;
 mod config;
 mod demo;
+mod diff;
 mod doctor;
 mod dry_run;
 mod hints;
@@ -20,6 +21,7 @@ mod open_loop;
 mod pause_stop;
 mod plugin;
 mod resume;
+mod rewind;
 mod rm;
 mod run;
 mod say;
@@ -68,6 +70,8 @@ fn dispatch(command: Command) -> Result<ExitCode, CommandError> {
         Command::Status(args) => status::status(&args),
         Command::Ls(args) => ls::ls(&args),
         Command::Logs(args) => logs::logs(&args),
+        Command::Diff(args) => diff::diff(&args),
+        Command::Rewind(args) => rewind::rewind(&args),
         Command::Pause(args) => pause_stop::pause(&args.names),
         Command::Stop(args) => pause_stop::stop(&args.names),
         Command::Set(args) => set::set(&args),
@@ -143,6 +147,9 @@ fn handle_parse_error(error: &clap::Error, args: &[OsString]) -> Result<ExitCode
                 .flatten()
                 .or_else(|| hints::flag_hint(command, flag, suggested))
         }
+        (ErrorKind::MissingRequiredArgument, _) if message.contains("<NAME>") => Some(format!(
+            "name a loop: `ralph ls` lists all loops, `ralph {command} --help` all arguments"
+        )),
         (_, suggested) => suggested.map(|suggested| format!("did you mean {suggested}?")),
     };
     let hint =

@@ -39,7 +39,7 @@ fn pause_one(handle: &LoopHandle) -> Result<ExitCode, CommandError> {
                     "the running agent finishes first\n"
                 }
                 Phase::Checking if state.iteration == 0 => "the preflight checks finish first\n",
-                Phase::Checking => "the running checks finish first\n",
+                Phase::Checking | Phase::Looking => "the running checks finish first\n",
                 Phase::Committing => "the running commit finishes first\n",
                 _ => "",
             };

@@ -6,6 +6,7 @@ use super::say::{check_reads_messages, message};
 use super::supervise::supervise;
 use crate::cli::{OutputArgs, ResumeArgs};
 use crate::config::agents::AgentPreset;
+use crate::config::check_glob;
 use crate::config::{Config, LayerStack, Settings, SettingsFiles};
 use crate::engine::event::{Request, RequestSource};
 use crate::engine::format::shell_quote;
@@ -21,6 +22,7 @@ use crate::lifecycle::session::{self, remove_loop_file};
 use crate::lifecycle::tmux::Tmux;
 use crate::lifecycle::trust::TrustRecords;
 use crate::lifecycle::worktree_request::reject_git_redirection;
+use crate::proof::pattern_matches;
 use crate::store::{InboxMessage, StateDir, inbox};
 use crate::ui::outcome_text::resume_command;
 use crate::ui::print::{print_message, report_error, warn};
@@ -94,6 +96,7 @@ fn resume_several(names: &[String], args: &ResumeArgs) -> Result<ExitCode, Comma
 fn resume_one(name: &str, args: &ResumeArgs) -> Result<ExitCode, CommandError> {
     let handle = open_as_operator(name)?;
     let state = &handle.view.state;
+    check_accept(&handle, args)?;
     if handle.is_in_session() || session::is_paused(state) {
         return resume_in_session(&handle, args);
     }
@@ -124,7 +127,7 @@ fn resume_one(name: &str, args: &ResumeArgs) -> Result<ExitCode, CommandError> {
     // it now.
     let must_finish = state.outcome().is_some() && !state.finished;
     if state.outcome().is_some() && !must_finish {
-        check_would_continue(&handle, args.answer.as_deref())?;
+        check_would_continue(&handle, args)?;
     }
     if args.answer.is_some() {
         check_reads_messages(name, state)?;
@@ -169,9 +172,10 @@ fn resume_one(name: &str, args: &ResumeArgs) -> Result<ExitCode, CommandError> {
 /// Returns the requests of the flags, in the order in which the runner must read them: after
 /// `--now` it may build the next prompt at once.
 fn requests(args: &ResumeArgs) -> Vec<InboxMessage> {
+    let accepted = accepted(args).map(|globs| InboxMessage::Accepted { globs });
     let answer = args.answer.as_deref().map(message);
     let now = args.now.then_some(InboxMessage::Hurried);
-    answer.into_iter().chain(now).collect()
+    accepted.into_iter().chain(answer).chain(now).collect()
 }
 
 /// Sends the flags' requests to a loop that is running, or that another command is starting.
@@ -323,9 +327,13 @@ fn apply_settings(output: OutputArgs, workspace: &Path) -> OutputArgs {
 }
 
 /// Tries the resume on a copy of the state; returns an error if the loop would end again at once.
-fn check_would_continue(handle: &LoopHandle, answer: Option<&str>) -> Result<(), CommandError> {
+fn check_would_continue(handle: &LoopHandle, args: &ResumeArgs) -> Result<(), CommandError> {
     let (name, state) = (handle.dir.name(), &handle.view.state);
+    let answer = args.answer.as_deref();
     let mut trial = state.clone();
+    if let Some(globs) = accepted(args) {
+        trial.step(Now::default(), &Event::Accepted { globs, inbox: None });
+    }
     trial.step(
         Now::default(),
         &Event::Asked {
@@ -350,6 +358,45 @@ fn check_would_continue(handle: &LoopHandle, answer: Option<&str>) -> Result<(),
             format!("{name:?} has reached its limit ({})", limit.as_str()),
             resume_command(name, &trial, answer.map(shell_quote).as_deref()),
         )),
+        (_, Some(Outcome::Disputed { .. })) => Err(CommandError::usage(
+            format!("{name:?} has no iteration left for its agent, and its checks are disputed"),
+            resume_command(name, &trial, answer.map(shell_quote).as_deref()),
+        )),
         _ => Ok(()),
     }
+}
+
+/// Returns the globs of `--accept`; `None` without the flag.
+fn accepted(args: &ResumeArgs) -> Option<Vec<String>> {
+    (!args.accept.is_empty()).then(|| args.accept.clone())
+}
+
+/// Checks that the loop waits for what `--accept` decides.
+fn check_accept(handle: &LoopHandle, args: &ResumeArgs) -> Result<(), CommandError> {
+    if args.accept.is_empty() {
+        return Ok(());
+    }
+    let name = handle.dir.name();
+    let outcome = handle.view.state.outcome();
+    if !matches!(outcome, Some(Outcome::Disputed { .. })) {
+        return Err(CommandError::usage(
+            format!("--accept does not apply to {name:?}: no change of its tests is disputed"),
+            format!("resume it without the flag: ralph resume {name}"),
+        ));
+    }
+    let touched = handle.view.state.look.touched.as_ref();
+    for glob in &args.accept {
+        check_glob("--accept", glob)?;
+        let is_disputed = |path: &str| pattern_matches(glob, path);
+        if touched
+            .is_some_and(|touched| touched.has_all_names() && !touched.names().any(is_disputed))
+        {
+            let names: Vec<&str> = touched.iter().flat_map(|touched| touched.names()).collect();
+            return Err(CommandError::usage(
+                format!("--accept: {glob:?} matches none of the disputed files"),
+                format!("they are {}", names.join(", ")),
+            ));
+        }
+    }
+    Ok(())
 }

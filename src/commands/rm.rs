@@ -6,6 +6,7 @@ use crate::cli::RmArgs;
 use crate::engine::format::{bytes, plural, shell_quote};
 use crate::engine::plan::Worktree;
 use crate::engine::{ExitCode, Liveness, State, Status};
+use crate::git::checkpoint::Checkpoints;
 use crate::git::unsaved_work::{UnsavedWork, find_unsaved_work};
 use crate::git::worktree;
 use crate::lifecycle::enclosing::{EnclosingLoop, check_operator};
@@ -272,6 +273,11 @@ impl RemovableLoop {
                 ));
             }
         }
+        if let Some(checkpoints) = Checkpoints::find(&self.dir.git_scratch())
+            && let Err(why) = checkpoints.delete()
+        {
+            warn(format!("the checkpoints of {name:?} were kept: {why}"));
+        }
         freed += disk::usage(self.dir.path());
         // A single rename, so that a crash leaves no half-removed loop under its name.
         let path = self.state_dir.discard(&self.dir)?;
@@ -430,10 +436,12 @@ fn how_to_keep(unsaved: &UnsavedWork, loop_worktree: &Worktree, state: &State) -
     }
     if !unsaved.files.is_empty() || unsaved.commits > 0 {
         let branch = state.worktree_revision().unwrap_or(&loop_worktree.branch);
-        steps.push(format!(
-            "commit it in {path} and run `git merge {}`",
-            shell_quote(branch)
-        ));
+        let merge = format!("run `git merge {}`", shell_quote(branch));
+        steps.push(if unsaved.files.is_empty() {
+            merge
+        } else {
+            format!("commit it in {path} and {merge}")
+        });
     }
     format!("to keep the work, {}", steps.join(", and "))
 }

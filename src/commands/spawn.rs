@@ -12,7 +12,7 @@ use crate::lifecycle::launch::{check_tmux, launch, location_text};
 use crate::lifecycle::locks::LoopLocks;
 use crate::lifecycle::tmux::Tmux;
 use crate::store::StateDir;
-use crate::ui::print::{print_message, warn};
+use crate::ui::print::{print_json, print_message, warn};
 use serde_json::json;
 
 pub(crate) fn spawn(args: &RunArgs) -> Result<ExitCode, CommandError> {
@@ -64,10 +64,8 @@ pub(crate) fn spawn(args: &RunArgs) -> Result<ExitCode, CommandError> {
     let (name, location) = (dir.name(), location_text(dir.name(), tmux.as_ref()));
     if args.json {
         let window = tmux.as_ref().map(|_| location.trim_start_matches("tmux: "));
-        print_message(&format!(
-            "{}\n",
-            json!({ "name": name, "tmux": window, "directory": dir.path() })
-        ));
+        let line = json!({ "name": name, "tmux": window, "directory": dir.path() });
+        print_json(&line.to_string())?;
     } else {
         let first = with_limit(1, plan.limits.iterations);
         print_message(&format!(

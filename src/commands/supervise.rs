@@ -19,6 +19,7 @@ use crate::ui::console::{Console, ConsoleMode};
 use crate::ui::print::{print_message, print_styled, report_error, warn};
 use crate::ui::tty::{is_terminal, use_color};
 use crate::ui::{notification, status, summary};
+use serde_json::Value;
 use std::time::Duration;
 
 /// Runs a loop in a supervisor process, under this process as its warden, and returns the exit
@@ -112,45 +113,72 @@ pub(crate) fn run_in_process(dir: &LoopDir, output: OutputArgs) -> Result<ExitCo
         &mut observer,
     )
     .map(|runner| runner.notify_rests(notification::rest_payload))
-    .and_then(Runner::run);
+    .map(Runner::run);
     observer.console.close();
-    let (exit, header, state) = result.map_err(|error| {
-        let is_disk_full = matches!(&error, RunnerError::Store(error) if error.is_disk_full());
-        let error = CommandError::from(error);
-        if is_disk_full {
-            error.with_hint(format!(
-                "free some disk space, then run `ralph resume {}`",
-                dir.name()
-            ))
-        } else {
-            error
+    let (exit, header, state) = result.map_err(|error| runner_error(dir, error))?;
+    let exit = match exit {
+        Ok(exit) => exit,
+        Err(error) => {
+            let error = runner_error(dir, error);
+            let payload = |directory: &str| {
+                notification::error_payload(&header, &state, error.message(), directory)
+            };
+            run_notify_command(dir, &header, &state, payload);
+            return Err(error);
         }
-    })?;
-    print_summary(dir, &header, &state, mode, !output.hide_next_step);
+    };
+    // If the loop's directory was deleted or moved, no command finds the loop.
+    let is_found = dir.journal().exists();
+    print_summary(
+        dir,
+        &header,
+        &state,
+        mode,
+        !output.hide_next_step && is_found,
+    );
     if let RunnerExit::Ended(Outcome::Fatal { detail, .. }) = &exit {
-        let error = CommandError::broken(detail).with_hint(format!(
-            "fix the problem, then run `ralph resume {}`",
-            dir.name()
-        ));
-        report_error(error);
+        let name = dir.name();
+        let hint = if is_found {
+            format!("fix the problem, then run `ralph resume {name}`")
+        } else {
+            format!("move it back and run `ralph resume {name}`, or start a new loop")
+        };
+        report_error(CommandError::broken(detail).with_hint(hint));
     }
     if exit != RunnerExit::HungUp {
-        run_notify_command(dir, &header, &state, observer.finished.as_ref());
+        let finished = observer.finished.as_ref();
+        run_notify_command(dir, &header, &state, |directory| {
+            notification::payload(&header, &state, finished, directory)
+        });
     }
     Ok(exit.exit_code())
 }
 
-/// Runs the `--notify` command. If it fails, prints a warning.
+fn runner_error(dir: &LoopDir, error: RunnerError) -> CommandError {
+    let is_disk_full = matches!(&error, RunnerError::Store(error) if error.is_disk_full());
+    let error = CommandError::from(error);
+    if is_disk_full {
+        error.with_hint(format!(
+            "free some disk space, then run `ralph resume {}`",
+            dir.name()
+        ))
+    } else {
+        error
+    }
+}
+
+/// Runs the `--notify` command. If it fails, prints a warning. `payload` gets the path of the loop's
+/// directory.
 fn run_notify_command(
     dir: &LoopDir,
     header: &JournalHeader,
     state: &State,
-    finished: Option<&JournalLine>,
+    payload: impl FnOnce(&str) -> Value,
 ) {
     if state.plan.notify.is_none() {
         return;
     }
-    let payload = notification::payload(header, state, finished, &dir.path().display().to_string());
+    let payload = payload(&dir.path().display().to_string());
     let notification = Notification {
         dir,
         header,
@@ -173,6 +201,7 @@ fn print_summary(
         ConsoleMode::Json => {}
         ConsoleMode::Quiet => {
             print_message(&summary::result(
+                &header.name,
                 state,
                 &failed_children(dir, header, state),
             ));

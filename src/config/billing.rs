@@ -48,7 +48,7 @@ fn billing(preset: &AgentPreset, env: &BillingEnv<'_>) -> Billing {
         let file = preset
             .login_files
             .iter()
-            .find(|file| login_path(file, env).is_some_and(|path| path.is_file()));
+            .find(|file| expand_path(file, env).is_some_and(|path| path.is_file()));
         file.map(|file| format!("its own login ({file})"))
     });
     match (login, key) {
@@ -76,12 +76,30 @@ fn billing(preset: &AgentPreset, env: &BillingEnv<'_>) -> Billing {
 }
 
 /// Expands `~/.claude/x` and `$CLAUDE_CONFIG_DIR/x`; `None` if the variable is not set.
-fn login_path(file: &str, env: &BillingEnv<'_>) -> Option<PathBuf> {
-    let (first, rest) = file.split_once('/')?;
-    match first.strip_prefix('$') {
-        Some(name) => Some(Path::new(&(env.variable)(name)?).join(rest)),
-        None => Some(env.home?.join(rest)),
-    }
+fn expand_path(path: &str, env: &BillingEnv<'_>) -> Option<PathBuf> {
+    let (first, rest) = path.split_once('/').unwrap_or((path, ""));
+    let dir = match first.strip_prefix('$') {
+        Some(name) => PathBuf::from((env.variable)(name).filter(|value| !value.is_empty())?),
+        None => env.home?.to_owned(),
+    };
+    Some(if rest.is_empty() { dir } else { dir.join(rest) })
+}
+
+/// Returns the paths outside the workspace that the agent writes for itself, with this process's
+/// variables and home directory.
+pub(crate) fn own_paths(preset: &AgentPreset) -> Vec<String> {
+    let home = std::env::home_dir();
+    let env = BillingEnv {
+        variable: &|name| std::env::var(name).ok(),
+        home: home.as_deref(),
+        allow_keys: false,
+    };
+    let paths = preset.own_paths.iter();
+    let paths = paths.filter_map(|path| expand_path(path, &env));
+    paths
+        .filter(|path| path.is_absolute())
+        .filter_map(|path| path.into_os_string().into_string().ok())
+        .collect()
 }
 
 #[cfg(test)]

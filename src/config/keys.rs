@@ -67,8 +67,11 @@ pub(crate) enum SettingKind {
     Backoff,
     /// One of the row's `choices`, in any case.
     Choice,
-    /// A command with its arguments: a list, or a string that is split as a shell would split it.
+    /// A command with its arguments: a list, or a string that is split as a shell would split it. A
+    /// list with one item is split too.
     Command,
+    /// Arguments: a string, or a list of strings, each split as a shell would split it.
+    Flags,
     /// Environment variables, as an object with strings as values.
     Variables,
     /// An object with the row's children as keys.
@@ -301,7 +304,10 @@ mod tests {
         fn check(keys: &[SettingKey], is_guarded: bool) {
             for key in keys {
                 let is_guarded = is_guarded || key.trust == ["*"];
-                let runs = matches!(key.kind, SettingKind::Command | SettingKind::Variables);
+                let runs = matches!(
+                    key.kind,
+                    SettingKind::Command | SettingKind::Flags | SettingKind::Variables
+                );
                 assert!(is_guarded || !runs, "{}", key.name);
                 check(&key.children, is_guarded);
             }

@@ -15,6 +15,8 @@ mod plan_draft;
 pub(crate) mod prices;
 mod proof;
 #[cfg(feature = "cli")]
+pub(crate) mod replay;
+#[cfg(feature = "cli")]
 pub(crate) mod schema;
 pub(crate) mod scm;
 pub(crate) mod settings;
@@ -37,7 +39,7 @@ pub(crate) use file::{
 };
 pub(crate) use layers::{Layer, LayerStack, Origin};
 pub(crate) use plan_draft::PlanDraft;
-pub(crate) use proof::NO_TIMEOUT;
+pub(crate) use proof::{NO_TIMEOUT, check_glob};
 pub(crate) use settings::Settings;
 use std::path::PathBuf;
 #[cfg(feature = "cli")]

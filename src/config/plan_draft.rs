@@ -123,6 +123,7 @@ fn build_plan(config: &Config, request: &RunRequest) -> Result<Plan, ConfigError
             &stack.display_name("scm"),
             settings.scm.clone().unwrap_or_default(),
         )?,
+        checkpoints: settings.checkpoints,
         notify: settings
             .notify
             .clone()

@@ -40,6 +40,11 @@ pub(super) fn build_proof(
             on_fail: on_fail.unwrap_or(settings.on_fail),
         });
     }
+    for (name, globs) in [("protect", &settings.protect), ("allow", &settings.allow)] {
+        for glob in globs {
+            check_glob(&stack.display_name(name), glob)?;
+        }
+    }
     for signal in &settings.signals {
         check_signal(&stack.display_name(signal.key()), signal)?;
     }
@@ -105,13 +110,33 @@ pub(super) fn build_proof(
     Ok(Proof {
         checks,
         preflight: settings.preflight,
+        protect: settings.protect.clone(),
+        allow: settings.allow.clone(),
         signals: settings.signals.clone(),
         fallback,
         until_green,
+        second_look: settings.second_look,
     })
 }
 
 /// Rejects a signal that the agent could never give. `name` is the flag or setting, for messages.
+/// Rejects a pattern of paths that could never match, or would match almost everything.
+pub(crate) fn check_glob(name: &str, glob: &str) -> Result<(), ConfigError> {
+    let problem = if glob.trim().is_empty() {
+        "it is empty".to_owned()
+    } else if glob.starts_with('!') {
+        "a pattern cannot be negated".to_owned()
+    } else if let Err(error) = fast_glob::validate(glob) {
+        error.to_string()
+    } else {
+        return Ok(());
+    };
+    config_error(
+        format!("{name}: `{glob}` is not a valid pattern: {problem}"),
+        "write a name such as *.snap, a directory such as golden/, or a path such as tests/api/**",
+    )
+}
+
 fn check_signal(name: &str, signal: &Signal) -> Result<(), ConfigError> {
     match signal {
         Signal::Promise(text) if text.trim().is_empty() => config_error(

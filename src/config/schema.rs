@@ -135,7 +135,9 @@ fn type_schema(key: &SettingKey, pointer: &str) -> Value {
             let upper = key.choices.iter().map(|choice| choice.to_uppercase());
             json!({ "enum": key.choices.iter().cloned().chain(upper).collect::<Vec<_>>() })
         }
-        SettingKind::Command => json!({ "type": ["string", "array", "null"], "items": text }),
+        SettingKind::Command | SettingKind::Flags => {
+            json!({ "type": ["string", "array", "null"], "items": text })
+        }
         SettingKind::Variables => json!({ "type": "object", "additionalProperties": text }),
         // With several types, each keyword applies to its own type only: `properties` to objects,
         // `items` to lists.

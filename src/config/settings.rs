@@ -4,6 +4,7 @@ use super::layers::{LayerStack, remove_nulls};
 use super::units::{BackoffRange, ByteSize, Millis, parse_limit};
 use crate::engine::Amount;
 use crate::engine::limits::{LIMITS, LimitRow, Limits};
+use crate::engine::look::SecondLook;
 use crate::engine::plan::{Approve, ContextLevel, OnFail, SIGNAL_KINDS, Signal};
 use serde::Deserialize;
 use serde_json::Value;
@@ -27,6 +28,11 @@ pub(crate) struct Settings {
     pub(crate) check_timeout: Millis,
     pub(crate) on_fail: OnFail,
     pub(crate) preflight: bool,
+    pub(crate) second_look: SecondLook,
+    pub(crate) protect: Vec<String>,
+    pub(crate) allow: Vec<String>,
+    /// Whether the working tree is stored before each iteration's checks.
+    pub(crate) checkpoints: bool,
     /// The values of all `max-…` settings.
     #[serde(skip)]
     pub(crate) limits: Limits,

@@ -1,7 +1,7 @@
 //! Resolves the task: its text or its file, and its title.
 
 use super::{ConfigError, LayerStack, RunRequest, Settings, config_error};
-use crate::engine::plan::Task;
+use crate::engine::plan::{PROMPT_FILE_MAX, Task};
 use std::path::Path;
 
 /// Returns the task of a loop that was given only checks.
@@ -87,6 +87,10 @@ fn task_from_file(
         Ok(data) if !data.is_file() => config_error(
             format!("cannot read prompt file: {}", path.display()),
             "use a regular file: ralph reads it again before every iteration",
+        ),
+        Ok(data) if data.len() > PROMPT_FILE_MAX => config_error(
+            format!("prompt file is larger than 16 MiB: {}", path.display()),
+            "shorten it, or let it name other files for the agent to read",
         ),
         Ok(_) if full.to_str().is_none() => config_error(
             format!("cannot use prompt file: {}", path.display()),

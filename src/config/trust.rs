@@ -96,7 +96,9 @@ fn find_in_value(
                 }
             }
         }
-        (SettingKind::Command, Value::Array(args)) if inner_all && !args.is_empty() => {
+        (SettingKind::Command | SettingKind::Flags, Value::Array(args))
+            if inner_all && !args.is_empty() =>
+        {
             let args = args.iter().map(|arg| arg.as_str().unwrap_or_default());
             found.push(GuardedValue {
                 key: path.to_owned(),
@@ -172,6 +174,8 @@ mod tests {
         let mut values = normalized(&json!({
             "prompt": "Do it.",
             "maxIterations": 7,
+            "protect": ["api/**"],
+            "allow": ["tests/golden/**"],
             "checks": ["./a", { "command": "./b 'x y'", "timeout": "5m" }],
             "agent": { "name": "claude, script:../evil", "flags": "--yolo 'a b'" },
             "model": "--dangerous",
@@ -196,6 +200,7 @@ mod tests {
             [
                 "checks: ./a",
                 "checks: ./b 'x y'",
+                "allow: tests/golden/**",
                 "agent.name: claude, script:../evil",
                 "agent.flags: --yolo 'a b'",
                 "model: --dangerous",
@@ -214,7 +219,7 @@ mod tests {
         assert_eq!(guarded_values(&values), []);
         assert_eq!(
             Value::Object(values),
-            json!({ "prompt": "Do it.", "max-iterations": 7, "agent": {} })
+            json!({ "prompt": "Do it.", "max-iterations": 7, "protect": ["api/**"], "agent": {} })
         );
     }
 

@@ -154,10 +154,14 @@ pub(crate) fn normalize(key: &SettingKey, value: &Value, path: &str) -> Result<V
             Some(choice) if key.choices.contains(&choice) => Ok(choice.into()),
             _ => invalid(),
         },
-        SettingKind::Texts => normalize_list(key, value, path, |item, _| {
-            item.is_string().then(|| Ok(item.clone()))
-        }),
+        SettingKind::Texts => normalize_list(key, value, path, if_string),
         SettingKind::Command => match value {
+            Value::String(line) => split_args(line, path),
+            // The arguments of a command may contain spaces: `["sh", "-c", "a b"]`.
+            Value::Array(items) if items.len() > 1 => normalize_list(key, value, path, if_string),
+            _ => split_each(key, value, path),
+        },
+        SettingKind::Flags => match value {
             Value::String(line) => split_args(line, path),
             _ => split_each(key, value, path),
         },
@@ -262,6 +266,11 @@ fn normalize_list(
     Ok(Value::Array(normalized.collect::<Result<_, _>>()?))
 }
 
+/// Returns an item of a list if it is a string; `None` otherwise.
+fn if_string(item: &Value, _path: &str) -> Option<Result<Value, ValueError>> {
+    item.is_string().then(|| Ok(item.clone()))
+}
+
 /// Splits each item of a list into arguments and concatenates them.
 fn split_each(key: &SettingKey, value: &Value, path: &str) -> Result<Value, ValueError> {
     let lists = normalize_list(key, value, path, |item, path| {
@@ -318,7 +327,7 @@ fn expected(key: &SettingKey) -> String {
         SettingKind::Size => "a size".into(),
         SettingKind::Backoff => "two durations, the shorter one first".into(),
         SettingKind::Choice => format!("one of {}", key.choices.join(", ")),
-        SettingKind::Command => "a string or a list of strings".into(),
+        SettingKind::Command | SettingKind::Flags => "a string or a list of strings".into(),
         SettingKind::Variables => "an object with strings as values".into(),
         SettingKind::Object if key.is_list() => "an object or a list of strings".into(),
         SettingKind::Object | SettingKind::Map => format!("an object{or_shorthand}"),
@@ -340,7 +349,7 @@ fn example(key: &SettingKey) -> FixHint {
         SettingKind::Size => "\"64MiB\"".into(),
         SettingKind::Backoff => "\"1s..300s\"".into(),
         SettingKind::Choice => format!("\"{}\"", key.choices[0]),
-        SettingKind::Command => "[\"claude\", \"-p\"]".into(),
+        SettingKind::Command | SettingKind::Flags => "[\"claude\", \"-p\"]".into(),
         SettingKind::Variables => "{ \"NAME\": \"value\" }".into(),
         SettingKind::Object | SettingKind::Objects | SettingKind::Map => {
             let children = key.children.iter().take(4).map(SettingKey::camel_case);

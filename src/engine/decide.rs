@@ -27,8 +27,8 @@ pub(crate) enum Decision {
 
 /// Decides what the loop does next, between iterations.
 ///
-/// The order of the tests is a contract: stop, done, blocked or waiting, fatal, limit, pause, rest,
-/// run. Before any ending, child loops are drained.
+/// The order of the tests is a contract: stop, done, disputed, blocked or waiting, fatal, limit,
+/// pause, rest, run. Before any ending, child loops are drained.
 pub(crate) fn decide(state: &State) -> Decision {
     if state.request.is_stop() {
         let stopped = Outcome::Stopped {
@@ -52,7 +52,7 @@ pub(crate) fn decide(state: &State) -> Decision {
     if matches!(state.request, Request::Pause | Request::PauseNow) {
         return Decision::Pause;
     }
-    if state.is_disputed() && !state.drained {
+    if state.has_refuted_claim() && !state.drained {
         // A child loop may be about to turn the check green. No iteration is paid for until it has
         // ended and the checks have run again.
         return Decision::Drain;
@@ -70,18 +70,20 @@ pub(crate) fn decide(state: &State) -> Decision {
 /// it continues.
 fn ending(state: &State) -> Option<Outcome> {
     done(state)
+        .or_else(|| state.disputed())
         .or_else(|| blocked_or_waiting(state))
         .or_else(|| fatal(state))
         .or_else(|| limit_reached(state))
 }
 
-/// Returns `Done` if the work is [proven](State::done_basis) and the SCM tasks have succeeded.
+/// Returns `Done` if the work is [proven](State::done_basis), the second look agrees and the SCM
+/// tasks have succeeded.
 ///
 /// If an SCM task fails (a commit hook complains, a push is rejected), the loop continues and the
 /// next prompt says what failed. Otherwise the work could be lost although the loop ended as done.
 fn done(state: &State) -> Option<Outcome> {
     state.done_basis()?;
-    state.scm_tasks_succeeded().then_some(Outcome::Done {
+    (state.passes_look() && state.scm_tasks_succeeded()).then_some(Outcome::Done {
         checked: !state.checks.is_empty(),
     })
 }
@@ -157,14 +159,14 @@ impl State {
 
     /// Returns whether the agent claims that the task is done, but a check is red. Under the first
     /// rules, such a claim was ignored.
-    fn is_disputed(&self) -> bool {
+    fn has_refuted_claim(&self) -> bool {
         !self.plan.has_first_rules() && self.is_claimed() && !self.all_green()
     }
 
-    /// Returns whether the loop waits for its child loops only because of a disputed claim, and
-    /// continues afterwards.
+    /// Returns whether the loop waits for its child loops only because of a claim over a red check,
+    /// and continues afterwards.
     pub(super) fn continues_after_draining(&self) -> bool {
-        self.is_disputed() && !self.request.is_stop() && ending(self).is_none()
+        self.has_refuted_claim() && !self.request.is_stop() && ending(self).is_none()
     }
 
     /// Returns whether another iteration follows unless the checks prove the work done.

@@ -38,7 +38,7 @@
 //! | `Running`, not started | run the agent | `Started`, the durable record of the iteration |
 //! | `Running` | run the agent; wake at the next deadline | `Ended`, or a reason to kill it |
 //! | `Killing` | kill the agent | `Ended` |
-//! | `Checking` | run the next check | `Checked` of the last check |
+//! | `Checking` | take a checkpoint, then run the next check | `Checked` of the last check |
 //! | `Committing` | run the next SCM task | `Committed` of the last task |
 //! | `Resting` | wake when the rest is over | `Woke`, or any event that changes the decision |
 //! | `Draining` | wait for child loops, or stop them | `Drained` |
@@ -54,12 +54,13 @@
 //!   (what an agent does while it works) and [`signals`] (claims in an agent's text).
 //! - State machine: [`state`], [`step`], [`orders`], [`iteration`] (the end of an iteration),
 //!   [`decide`](mod@decide), [`proven`] (when the work is done), [`stall`] (when a loop makes no
-//!   progress), [`failure`] and [`fallback`] (failed agents), [`scm`] (SCM tasks),
+//!   progress), [`checkpoint`] (checkpoints and the best iteration), [`failure`] and [`fallback`] (failed agents), [`scm`] (SCM tasks),
 //!   [`long_rest`] (rests to notify of), [`drain`] (child loops) and [`session`] (loops inside a client session).
 //! - Output: [`outcome`] (how a loop ends) and [`prompt`] (the text of the next prompt).
 #![deny(clippy::disallowed_methods, clippy::disallowed_types)]
 
 pub(crate) mod act;
+pub(crate) mod checkpoint;
 pub(crate) mod commit_message;
 pub(crate) mod decide;
 pub(crate) mod display;
@@ -70,11 +71,13 @@ mod exit_code;
 pub(crate) mod failing_lines;
 pub(crate) mod failure;
 pub(crate) mod fallback;
+pub(crate) mod fnv;
 pub(crate) mod format;
 mod idle;
 pub(crate) mod iteration;
 pub(crate) mod limits;
 pub(crate) mod long_rest;
+pub(crate) mod look;
 pub(crate) mod orders;
 pub(crate) mod outcome;
 pub(crate) mod plain_text;
@@ -90,6 +93,8 @@ pub(crate) mod state;
 mod step;
 pub(crate) mod task_text;
 pub(crate) mod template;
+pub(crate) mod test_counts;
+pub(crate) mod touched;
 pub(crate) mod usage;
 pub(crate) mod work_elsewhere;
 

@@ -1,14 +1,33 @@
 //! Derives a loop's orders from its state: what must be running now, and which actions are due.
 
 use super::long_rest::{LongRest, RestStage};
+use super::look::LookVerdict;
 use super::outcome::Outcome;
 use super::state::{Phase, State};
 
 /// A process that must be running now, or an action that is due.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Effect {
+    /// Take a checkpoint of the working tree, and record
+    /// [`Event::Checkpointed`](super::Event::Checkpointed).
+    Checkpoint {
+        /// The number of the iteration whose work it contains.
+        iteration: u32,
+    },
     /// Run a check of the plan.
     Check {
+        /// The number of the iteration whose work the check is for.
+        iteration: u32,
+        /// The check's index in the plan.
+        check: usize,
+    },
+    /// Compare the files with the loop's start, before the second look.
+    Survey {
+        /// The number of the latest iteration.
+        iteration: u32,
+    },
+    /// Run a check of the plan in the view, for the second look.
+    Recheck {
         /// The number of the iteration whose work the check is for.
         iteration: u32,
         /// The check's index in the plan.
@@ -64,9 +83,20 @@ impl State {
         let iteration = self.iteration;
         match &self.phase {
             Phase::NotStarted => vec![],
+            Phase::Checking if self.due_checkpoint().is_some() => {
+                self.until_out_of_time(Some(Effect::Checkpoint { iteration }))
+            }
             Phase::Checking => {
                 let check = self.checks.iter().position(Option::is_none);
                 self.until_out_of_time(check.map(|check| Effect::Check { iteration, check }))
+            }
+            Phase::Looking => {
+                let step = match self.look_verdict() {
+                    LookVerdict::Survey => Some(Effect::Survey { iteration }),
+                    LookVerdict::Recheck(check) => Some(Effect::Recheck { iteration, check }),
+                    _ => None,
+                };
+                self.until_out_of_time(step)
             }
             Phase::Committing => {
                 let task = self.next_scm_task();

@@ -41,6 +41,16 @@ pub enum Outcome {
         /// The reason that the agent reported.
         why: String,
     },
+    /// The checks are green, but not by the tests and settings that the loop began with. A person
+    /// decides whether the changes of these are right.
+    Disputed {
+        /// The first of the files whose change is disputed.
+        files: Vec<String>,
+        /// The agent's reason for the change, or why the checks could not run again; `None` if
+        /// there is neither.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        why: Option<String>,
+    },
     /// The agent asked not to be restarted.
     Waiting {
         /// The way the agent asked.
@@ -93,6 +103,8 @@ pub enum StopReason {
     Fatal,
     /// The agent cannot continue without a person.
     Blocked,
+    /// A person has to decide about changed tests or settings.
+    Disputed,
     /// The agent asked not to be restarted.
     Waiting,
     /// A person or the host program stopped the loop.
@@ -143,9 +155,10 @@ pub(crate) enum Status {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct OutcomeSummary {
-    /// `done`, `limit`, `stalled`, `fatal`, `blocked`, `waiting` or `stopped`.
+    /// `done`, `limit`, `stalled`, `fatal`, `blocked`, `disputed`, `waiting` or `stopped`.
     pub kind: String,
-    /// The limit, the fault's class or the stop reason; for `blocked`, the agent's own text.
+    /// The limit, the fault's class or the stop reason; for `blocked`, the agent's own text; for
+    /// `disputed`, the files.
     pub why: String,
     /// A description of the outcome, for people.
     #[serde(default)]
@@ -185,7 +198,7 @@ impl Outcome {
         match self {
             Self::Done { .. } | Self::Limit { success: true, .. } => Status::Done,
             Self::Limit { .. } | Self::Stalled | Self::Fatal { .. } => Status::Failed,
-            Self::Blocked { .. } => Status::Blocked,
+            Self::Blocked { .. } | Self::Disputed { .. } => Status::Blocked,
             Self::Waiting { .. } => Status::Waiting,
             Self::Stopped { .. } => Status::Stopped,
         }
@@ -205,6 +218,7 @@ impl Outcome {
             Self::Stalled => StopReason::Stalled,
             Self::Fatal { .. } => StopReason::Fatal,
             Self::Blocked { .. } => StopReason::Blocked,
+            Self::Disputed { .. } => StopReason::Disputed,
             Self::Waiting { .. } => StopReason::Waiting,
             Self::Stopped { .. } => StopReason::Stopped,
         }
@@ -232,6 +246,11 @@ impl Outcome {
             }
             Self::Fatal { class, detail } => ("fatal", class.as_str().into(), detail.clone()),
             Self::Blocked { why } => ("blocked", why.clone(), why.clone()),
+            Self::Disputed { files, why } => (
+                "disputed",
+                files.join(", "),
+                describe_dispute(files, why.as_deref()),
+            ),
             Self::Waiting { why } => {
                 let detail = match why {
                     WaitReason::Bus => "message on the bus".into(),
@@ -255,6 +274,17 @@ impl Outcome {
             detail,
         }
     }
+}
+
+fn describe_dispute(files: &[String], why: Option<&str>) -> String {
+    let mut detail = "every check is green, but not by the original tests and settings".to_owned();
+    if !files.is_empty() {
+        detail.extend(["; changed: ", &files.join(", ")]);
+    }
+    if let Some(why) = why {
+        detail.extend(["; ", why]);
+    }
+    detail
 }
 
 /// Formats the reason as in the journal: `exit 42`, `WAIT marker` or `bus`.
@@ -283,6 +313,7 @@ impl StopReason {
             Self::BlockCap => "block_cap",
             Self::Fatal => "fatal",
             Self::Blocked => "blocked",
+            Self::Disputed => "disputed",
             Self::Waiting => "waiting",
             Self::Stopped => "stopped",
             Self::Paused => "paused",
@@ -324,6 +355,7 @@ impl State {
                 if let Some(basis) = self.done_basis() {
                     summary.detail = basis.describe().into();
                 }
+                summary.detail.push_str(&self.describe_look());
             }
             Outcome::Stalled => {
                 summary.detail = format!(

@@ -418,6 +418,7 @@ fn notes(state: &State, inputs: &PromptInputs, pattern: Option<&Regex>) -> Strin
             "The last claim that the task is done did not count, because a check was red.".into(),
         );
     }
+    notes.extend(state.dispute_note());
     notes.extend(denials(state));
     notes.extend(handover(state));
     notes.extend(failed_task(state, inputs));

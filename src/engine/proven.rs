@@ -101,6 +101,8 @@ impl State {
             && self.began_green
             && succeeded
             && claims.signals.blocked.is_none()
+            // "I will not promise that yet."
+            && !claims.signals.promise_in_sentence
             && claims.markers.is_empty()
             && claims.exit_waiting.is_none()
             && content.now.is_some()

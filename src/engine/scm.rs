@@ -210,7 +210,8 @@ impl State {
     /// when all tasks have run.
     fn next_plan_task(&self) -> Option<usize> {
         let reports = &self.scm.reports;
-        let green = self.iteration > 0 && !self.checks.is_empty() && self.all_green();
+        let green =
+            self.iteration > 0 && !self.checks.is_empty() && self.all_green() && self.passes_look();
         let ends = |last: &ScmTaskReport| {
             last.skipped == Some(SkipReason::Unchanged) || !last.is_success()
         };

@@ -1,6 +1,7 @@
 //! Separates an agent's own text on a terminal screen from frames, bullets and the prompt that was
 //! typed there.
 
+use super::fnv;
 use std::borrow::Cow;
 
 /// Minimum number of letters and digits in a line that is recognized as the start of the prompt.
@@ -79,8 +80,7 @@ struct TypedPrompt {
 const NGRAM: usize = 6;
 
 fn ngram_bit(ngram: &[u8], bits: usize) -> usize {
-    let mix = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
-    let hash = ngram.iter().fold(0xcbf2_9ce4_8422_2325, mix);
+    let hash = fnv::hash(ngram);
     (hash ^ (hash >> 32)) as usize % bits
 }
 

@@ -5,12 +5,14 @@
 //! what must be running. Some fields keep the serialized names of earlier versions, because `state.json` caches
 //! the state.
 
-use super::event::{CheckReport, Fault, Marker, Request, RequestSource, TextSignals};
+use super::checkpoint::CheckpointState;
+use super::event::{CheckReport, Fault, Marker, Request, RequestSource, TextSignals, is_default};
 use super::fallback::AgentAvailability;
 use super::format::{dollars, with_limit};
 use super::idle::Verdict;
 use super::iteration::{Iteration, IterationEnd};
 use super::long_rest::LongRest;
+use super::look::LookState;
 use super::outcome::{Liveness, Outcome, Status};
 use super::plan::Plan;
 use super::scm::ScmState;
@@ -84,6 +86,12 @@ pub(crate) struct State {
     /// Whether the loop makes progress.
     #[serde(default)]
     pub(crate) progress: StallState,
+    /// The second look at the newest iteration's work.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub(crate) look: LookState,
+    /// The loop's checkpoints and its best iteration.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub(crate) checkpoint: CheckpointState,
     /// The agent's claims in the newest iteration.
     pub(crate) claims: Claims,
     /// An error that ends the loop because retrying cannot fix it, with a description for people;
@@ -150,6 +158,8 @@ pub(crate) enum Phase {
     NotStarted,
     /// The latest iteration's checks are running.
     Checking,
+    /// The latest iteration's checks run again, by the tests and settings of the loop's start.
+    Looking,
     /// The latest iteration's SCM tasks are running.
     Committing,
     /// The agent is running, or about to start.
@@ -258,6 +268,8 @@ impl State {
             began_green: false,
             claim_needed: false,
             progress: StallState::default(),
+            look: LookState::default(),
+            checkpoint: CheckpointState::default(),
             claims: Claims::default(),
             fault: None,
             availability: Vec::new(),
@@ -329,6 +341,18 @@ impl State {
             .filter(|usd| is_reported || *usd > 0.0 || self.iteration == 0)
     }
 
+    /// Formats the loop's cost. Returns `None` if no agent reported one, also in the first
+    /// iteration. If some iterations reported no cost, the text begins with `at least`.
+    pub(crate) fn cost_text(&self) -> Option<String> {
+        let usd = dollars(self.cost_usd);
+        let has_report = self.recent.iter().any(|last| last.cost_usd.is_some());
+        let is_known = self.iteration == 0 || self.cost_usd > 0.0 || has_report;
+        match self.reported_cost().filter(|_| is_known) {
+            Some(_) => Some(usd),
+            None => (self.cost_usd > 0.0).then(|| format!("at least {usd}")),
+        }
+    }
+
     /// Returns the dollars spent, for display: `$0.6000`, `at least $0.6000` if an iteration did not
     /// report its cost, or `unknown cost`.
     pub(crate) fn cost_label(&self) -> String {
@@ -378,7 +402,7 @@ impl State {
     /// run again after child loops: a loop that was done stays done.
     pub(super) fn job_stops_at(&self) -> Option<u64> {
         let is_bounded = match self.phase {
-            Phase::Checking => true,
+            Phase::Checking | Phase::Looking => true,
             Phase::Committing => self.next_scm_task() != Some(self.worktree_task()),
             _ => false,
         };

@@ -14,6 +14,7 @@ impl State {
     ///
     /// An event that does not fit the phase, or that names another iteration, is stale. It updates
     /// the clocks and changes nothing else.
+    #[expect(clippy::too_many_lines, reason = "one arm for each event")]
     pub(crate) fn step(&mut self, now: Now, event: &Event) {
         self.pass_time(now);
         match event {
@@ -50,14 +51,42 @@ impl State {
                 report,
                 tree,
             } => self.checked(*iteration, *check, report, tree.as_ref()),
+            Event::Surveyed {
+                iteration,
+                touched,
+                weaknesses,
+                failure,
+            } => self.surveyed(*iteration, touched, weaknesses, failure.as_ref()),
+            Event::Rechecked {
+                iteration,
+                check,
+                report,
+            } => self.rechecked(*iteration, *check, report),
+            Event::Accepted { globs, inbox } => {
+                self.advance_inbox(*inbox);
+                self.accepted(globs);
+            }
+            Event::Checkpointed {
+                iteration,
+                tree,
+                failure,
+                ..
+            } => self.checkpointed(*iteration, tree.as_ref(), failure.is_some()),
+            Event::Rewound { to, inbox } => {
+                self.advance_inbox(*inbox);
+                self.rewound(to);
+            }
             Event::Committed {
                 iteration,
                 task,
                 report,
             } => self.committed(*iteration, *task, report),
             Event::Started {
-                iteration, tree, ..
-            } => self.started(*iteration, tree.as_ref()),
+                iteration,
+                tree,
+                baseline,
+                ..
+            } => self.started(*iteration, tree.as_ref(), baseline.as_ref()),
             Event::Hurried { inbox } => {
                 self.advance_inbox(*inbox);
                 self.skip_rest();
@@ -151,7 +180,9 @@ impl State {
             Phase::NotStarted if self.plan.proof.preflight && self.request == Request::Go => {
                 self.begin_checks();
             }
+            Phase::NotStarted if self.request == Request::Go => self.begin_without_preflight(),
             Phase::NotStarted => self.proceed(),
+            Phase::Checking if self.awaits_first_checkpoint() => {}
             // The client runs a session's agent, which is therefore still running.
             Phase::Running { started: true, .. } | Phase::Killing { .. }
                 if self.is_in_session() => {}
@@ -171,7 +202,9 @@ impl State {
             }
             // An interrupted check proves nothing, and files may have changed since the others ran.
             // SCM tasks must not commit files that no check has seen.
-            Phase::Checking | Phase::Committing if !self.request.is_immediate() => {
+            Phase::Checking | Phase::Looking | Phase::Committing
+                if !self.request.is_immediate() =>
+            {
                 self.begin_checks();
             }
             Phase::Draining { .. } => self.drain_again(),
@@ -205,7 +238,9 @@ impl State {
                 self.kill(IterationEnd::Stopped);
             }
             Phase::Killing { hard, .. } => *hard |= pressed,
-            Phase::Checking if request.is_immediate() => self.run_scm_tasks_or_proceed(),
+            Phase::Checking | Phase::Looking if request.is_immediate() => {
+                self.run_scm_tasks_or_proceed();
+            }
             Phase::Committing if request.is_immediate() && !commits_worktree => self.proceed(),
             Phase::Draining { .. } => self.hurry_drain(),
             Phase::Paused | Phase::Ended(_) if request == Request::Go => self.reopen(),
@@ -228,6 +263,8 @@ impl State {
             }
             _ => {}
         }
+        let looks_again =
+            matches!(self.phase, Phase::Ended(Outcome::Disputed { .. })) && self.reopen_dispute();
         self.fault = None;
         self.progress.stalls = 0;
         self.clear_exclusions();
@@ -249,7 +286,8 @@ impl State {
             .worktree_commit
             .take_if(|commit| !commit.is_success());
         let is_due = self.iteration > 0 || self.plan.proof.preflight;
-        if is_due && (self.checks.iter().any(Option::is_none) || self.next_scm_task().is_some()) {
+        let is_unchecked = self.checks.iter().any(Option::is_none) || self.is_rewound();
+        if is_due && (looks_again || is_unchecked || self.next_scm_task().is_some()) {
             self.begin_checks();
         } else {
             self.proceed();
@@ -259,10 +297,11 @@ impl State {
     pub(super) fn begin_checks(&mut self) {
         self.discard_verdict();
         self.checks = vec![None; self.plan.proof.checks.len()];
-        if self.checks.is_empty() {
+        self.look.discard();
+        self.begin_checkpoint();
+        self.phase = Phase::Checking;
+        if self.checks.is_empty() && self.due_checkpoint().is_none() {
             self.run_scm_tasks_or_proceed();
-        } else {
-            self.phase = Phase::Checking;
         }
     }
 
@@ -277,6 +316,9 @@ impl State {
         if self.phase != Phase::Checking || iteration != self.iteration || expected != Some(check) {
             return;
         }
+        if self.due_checkpoint().is_some() {
+            return;
+        }
         self.checks[check] = Some(report.clone());
         if let Some(last) = self
             .recent
@@ -288,16 +330,18 @@ impl State {
         if check + 1 == self.checks.len() {
             if iteration == 0 && self.plan.proof.preflight {
                 self.red_at_start = Some(!self.all_green());
+                self.count_tests_at_start();
             }
             self.measured(tree);
             self.judge_progress();
+            self.judge_best();
             self.claim_needed = self.is_green_without_change();
-            self.run_scm_tasks_or_proceed();
+            self.look_or_continue();
         }
     }
 
     /// Begins an iteration. The previous iteration's claims and check results expire.
-    fn started(&mut self, iteration: u32, tree: Option<&String>) {
+    fn started(&mut self, iteration: u32, tree: Option<&String>, baseline: Option<&String>) {
         let is_expected = matches!(self.phase, Phase::Running { started: false, .. })
             && iteration == self.iteration + 1;
         if !is_expected {
@@ -309,6 +353,7 @@ impl State {
         }
         self.begin_content();
         self.began_green = !self.checks.is_empty() && self.all_green();
+        self.begin_look(baseline);
         self.iteration = iteration;
         self.phase = Phase::Running {
             started: true,
@@ -319,6 +364,7 @@ impl State {
         self.iteration_wall_ms = Some(self.wall_ms);
         self.checks = vec![None; self.plan.proof.checks.len()];
         self.scm.begin_iteration();
+        self.begin_after_rewind();
         self.drained = false;
         self.claims = Claims::default();
         self.answers_delivered = self.answers.len();
@@ -410,7 +456,7 @@ impl State {
         }
         if self.job_stops_at().is_some_and(|at| at <= self.clock_ms) {
             match self.phase {
-                Phase::Checking => self.run_scm_tasks_or_proceed(),
+                Phase::Checking | Phase::Looking => self.run_scm_tasks_or_proceed(),
                 _ => self.proceed(),
             }
         }

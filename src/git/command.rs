@@ -1,6 +1,7 @@
 //! Runs git commands with limits on time and output, and without prompts.
 
 use crate::engine::plain_text::clean;
+use crate::os::program;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, Signal, kill_process_group};
 use std::ffi::OsStr;
@@ -13,6 +14,9 @@ use std::time::{Duration, Instant};
 
 /// Timeout for a git command, unless the caller passes another one.
 pub(super) const TIMEOUT: Duration = Duration::from_secs(20);
+
+/// Maximum size of a list of files, in bytes.
+pub(super) const LIST_MAX: usize = 64 << 20;
 
 /// Maximum size of standard error that is kept, in bytes.
 const STDERR_MAX: usize = 4096;
@@ -75,7 +79,7 @@ impl GitOutput {
 /// Returns a git command that behaves as it does for the user: it may run hooks, and fetch objects
 /// missing from a partial clone. Only prompts are disabled.
 pub(super) fn git_with_hooks(dir: &Path) -> Command {
-    let mut command = Command::new("git");
+    let mut command = Command::new(program::git());
     command
         .args(FOREGROUND_OPTIONS)
         .current_dir(dir)
@@ -101,6 +105,16 @@ pub(super) fn run(
     timeout: Duration,
 ) -> Result<GitOutput, GitError> {
     run_with_stdin(command, Stdio::null(), max_bytes, timeout)
+}
+
+/// Runs a command that lists files, and returns what it prints. Failure is an error.
+pub(super) fn run_list(command: &mut Command) -> Result<Vec<u8>, String> {
+    let output = run(command, LIST_MAX, TIMEOUT).map_err(GitError::message)?;
+    match output.code {
+        Some(0) => Ok(output.stdout),
+        _ if output.truncated => Err("too many files".into()),
+        _ => Err(output.error_message("ls-files")),
+    }
 }
 
 /// Runs `command` like [`run`], with this standard input.

@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 /// Options for `git diff` that make its output independent of the user's settings.
-const DIFF_OPTIONS: [&str; 9] = [
+pub(super) const DIFF_OPTIONS: [&str; 9] = [
     "--no-color",
     "--no-relative",
     "--diff-algorithm=default",
@@ -37,6 +37,9 @@ const SCOPES: [&[&str]; 2] = [
     ],
 ];
 
+/// Parts of the paths in the second scope.
+const SETTINGS: [&str; 2] = [".ralph/settings.", ".ralph/template.md"];
+
 /// The largest number of repositories inside one repository that are compared, and how deep they
 /// may be nested.
 const INNER_MAX: usize = 32;
@@ -48,6 +51,9 @@ pub(crate) struct DiffBase {
     pub(super) top: PathBuf,
     tree: String,
     untracked: UntrackedFiles,
+    /// Whether it may track the user's settings in `.ralph`; `None` if that was not recorded.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    tracks_settings: Option<bool>,
     /// Whether it had uncommitted changes. Only recorded for repositories inside another.
     #[serde(default, skip_serializing_if = "is_default")]
     was_dirty: bool,
@@ -131,6 +137,7 @@ impl DiffBase {
             !status.stdout.is_empty()
         };
         Ok(Self {
+            tracks_settings: Some(overlay.may_track(&SETTINGS)),
             was_dirty,
             inner: inner.collect(),
             top,
@@ -252,6 +259,7 @@ impl DiffBase {
                     top: self.top.join(&path),
                     tree: String::from_utf8_lossy(&recorded).trim().to_owned(),
                     untracked: UntrackedFiles::Known(BTreeMap::new()),
+                    tracks_settings: None,
                     was_dirty: false,
                     inner: BTreeMap::new(),
                 };
@@ -270,7 +278,7 @@ impl DiffBase {
         format: &str,
         prefix: &str,
         excluded: &[String],
-    ) -> Result<[GitOutput; 2], String> {
+    ) -> Result<Vec<GitOutput>, String> {
         let prefixes = [
             format!("--src-prefix=a/{prefix}"),
             format!("--dst-prefix=b/{prefix}"),
@@ -287,9 +295,11 @@ impl DiffBase {
             .map(|path| format!(":(top,exclude,literal){path}"))
             .collect();
         args.extend(pathspecs.iter().map(String::as_str));
-        let [work, settings] =
-            SCOPES.map(|scope| overlay.git_ok(&[&args[..], scope].concat(), READ_MAX));
-        Ok([work?, settings?])
+        let has_settings = self.tracks_settings.unwrap_or(true) || overlay.may_track(&SETTINGS);
+        let scopes = SCOPES.iter().take(if has_settings { 2 } else { 1 });
+        scopes
+            .map(|scope| overlay.git_ok(&[&args[..], scope].concat(), READ_MAX))
+            .collect()
     }
 }
 

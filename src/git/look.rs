@@ -6,10 +6,10 @@
 
 use super::command;
 use super::inner;
+use crate::os::{program, regular_file};
 use memchr::memmem;
 use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
-use std::fs;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -65,6 +65,9 @@ const PARAMETERS: &str = "GIT_CONFIG_PARAMETERS";
 const INNER_MAX: usize = 256;
 const DEPTH_MAX: usize = 4;
 
+/// The most bytes of an index that are searched.
+const INDEX_MAX: u64 = 256 << 20;
+
 /// Returns a git command that runs in `dir` and only looks. `GIT_DIR` and similar variables of the
 /// user apply.
 pub(super) fn git(dir: &Path, args: &[&str]) -> Command {
@@ -79,16 +82,56 @@ pub(super) fn git_as<S: AsRef<OsStr>>(
     args: &[&str],
     runs_filters: bool,
 ) -> Command {
+    let reads = args
+        .first()
+        .is_some_and(|subcommand| READS_CONTENT.contains(subcommand));
+    let programs = if reads && !runs_filters {
+        Programs::find_as(program, dir)
+    } else {
+        Programs(None)
+    };
+    build(program, dir, args, &programs)
+}
+
+/// The programs that a repository's settings name, as the value of a variable that turns them off.
+pub(super) struct Programs(Option<OsString>);
+
+impl Programs {
+    /// Finds the programs that the repository whose top is `dir`, and those inside it, name.
+    pub(super) fn find(dir: &Path) -> Self {
+        Self::find_as(&["git"], dir)
+    }
+
+    fn find_as<S: AsRef<OsStr>>(program: &[S], dir: &Path) -> Self {
+        let mut names = BTreeSet::new();
+        collect_programs(program, dir, 0, &mut names);
+        Self((!names.is_empty()).then(|| without_programs(&names)))
+    }
+}
+
+/// Like [`git`], for several commands in a row: the repository's programs are looked up once.
+pub(super) fn git_without(programs: &Programs, dir: &Path, args: &[&str]) -> Command {
+    build(&["git"], dir, args, programs)
+}
+
+/// Returns a git command without a subcommand, for a git directory of ralph's own, whose settings
+/// and attributes run no program.
+pub(super) fn own_git(dir: &Path) -> Command {
+    isolated(&["git"], dir)
+}
+
+fn build<S: AsRef<OsStr>>(
+    program: &[S],
+    dir: &Path,
+    args: &[&str],
+    programs: &Programs,
+) -> Command {
     let mut command = isolated(program, dir);
     let Some((subcommand, rest)) = args.split_first() else {
         return command;
     };
-    if READS_CONTENT.contains(subcommand) && !runs_filters {
-        let mut names = BTreeSet::new();
-        collect_programs(program, dir, 0, &mut names);
-        if !names.is_empty() {
-            command.env(PARAMETERS, without_programs(&names));
-        }
+    if let Some(value) = &programs.0 {
+        command.env(PARAMETERS, value);
     }
     command.arg(subcommand);
     match *subcommand {
@@ -100,8 +143,16 @@ pub(super) fn git_as<S: AsRef<OsStr>>(
     command
 }
 
+/// Returns the program to run for the name `git`, or for none; any other name is left as it is.
+pub(super) fn resolve(name: Option<&OsStr>) -> &OsStr {
+    match name {
+        Some(name) if name != "git" => name,
+        _ => program::git().as_os_str(),
+    }
+}
+
 fn isolated<S: AsRef<OsStr>>(program: &[S], dir: &Path) -> Command {
-    let mut command = Command::new(program.first().map_or(OsStr::new("git"), AsRef::as_ref));
+    let mut command = Command::new(resolve(program.first().map(AsRef::as_ref)));
     command.args(program.iter().skip(1)).current_dir(dir);
     for setting in CONFIG {
         command.args(["-c", setting]);
@@ -183,8 +234,11 @@ const GITLINK_BYTES: [u8; 4] = 0o160_000_u32.to_be_bytes();
 /// mode is faster than a list of all entries, which most repositories do not need.
 fn may_record_repositories(top: &Path) -> bool {
     let index = super::project::git_dir(top).map(|git| git.join("index"));
-    let bytes = index.and_then(|index| fs::read(index).ok());
-    bytes.is_some_and(|bytes| memmem::find(&bytes, &GITLINK_BYTES).is_some())
+    let index = index.and_then(|index| regular_file::read(&index, INDEX_MAX, true).ok());
+    // The end of a very long index is not searched, so it may have one.
+    index.is_some_and(|(bytes, is_longer)| {
+        is_longer || memmem::find(&bytes, &GITLINK_BYTES).is_some()
+    })
 }
 
 /// Returns the value of the variable that overrides these settings, in addition to the user's own

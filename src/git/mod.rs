@@ -5,18 +5,25 @@
 //! database stay the same. Commands that only look run no program that the repository's settings
 //! name: `look` builds them.
 //!
-//! Only `worktree` and the SCM tasks of `working_tree` write to the repository.
+//! Only `worktree`, the SCM tasks of `working_tree` and `checkpoint` write to the repository.
+//! Checkpoints write objects, and refs below `refs/ralph`.
 
 mod bounded_text;
+pub(crate) mod checkpoint;
 mod command;
 mod content;
 mod diff;
 pub(crate) mod exclude;
+pub(crate) mod ignored;
 mod inner;
 pub(crate) mod locks;
 mod look;
 mod overlay;
 mod project;
+#[cfg(feature = "cli")]
+mod rewind;
+mod shadow;
+mod skipped;
 mod status;
 #[cfg(feature = "cli")]
 pub(crate) mod summary;
@@ -33,7 +40,7 @@ pub(crate) use diff::DiffBase;
 pub(crate) use inner::path_name;
 #[cfg(feature = "cli")]
 pub(crate) use project::repository;
-pub(crate) use project::{checkout_top, project};
+pub(crate) use project::{checkout_top, git_dirs_of, project};
 #[cfg(feature = "cli")]
 pub(crate) use status::is_tracked;
 pub(crate) use status::{TreeStatus, is_ignored};

@@ -1,7 +1,11 @@
 //! Runs git on a copy of the index, with new objects written outside the repository.
 
 use super::command::{GitError, GitOutput};
+use super::look::Programs;
+use super::project::git_dirs;
+use super::worktree::redirecting_variable;
 use super::{command, look};
+use memchr::memmem;
 use rustix::process::{Pid, test_kill_process};
 use std::ffi::OsString;
 use std::fs::{self, DirBuilder, File, OpenOptions};
@@ -20,6 +24,41 @@ pub(super) struct IndexOverlay {
     index: PathBuf,
     objects: PathBuf,
     alternates: OsString,
+    programs: Programs,
+}
+
+/// The files of a repository that a private index is derived from.
+#[derive(Clone, Debug)]
+pub(super) struct RepositoryFiles {
+    pub(super) index: PathBuf,
+    pub(super) objects: PathBuf,
+    /// The repository's own list of ignored files.
+    pub(super) exclude: PathBuf,
+    /// The git directory that all worktrees of the repository share.
+    pub(super) common: PathBuf,
+}
+
+impl RepositoryFiles {
+    /// Finds the files of the repository whose top is `top`. Git is asked only if the user's
+    /// environment selects other files.
+    pub(super) fn find(top: &Path) -> Result<Self, String> {
+        let is_plain =
+            redirecting_variable().is_none() && std::env::var_os("GIT_OBJECT_DIRECTORY").is_none();
+        if let Some(dirs) = git_dirs(top).filter(|_| is_plain) {
+            return Ok(Self {
+                index: dirs.own.join("index"),
+                objects: dirs.common.join("objects"),
+                exclude: dirs.common.join("info/exclude"),
+                common: dirs.common,
+            });
+        }
+        Ok(Self {
+            index: git_path(top, &["--git-path", "index"])?,
+            objects: git_path(top, &["--git-path", "objects"])?,
+            exclude: git_path(top, &["--git-path", "info/exclude"])?,
+            common: git_path(top, &["--git-common-dir"])?,
+        })
+    }
 }
 
 impl IndexOverlay {
@@ -36,8 +75,8 @@ impl IndexOverlay {
             .map_err(cannot("create a directory"))?;
         // Git runs in another directory, so its paths must be absolute.
         let scratch = fs::canonicalize(scratch).map_err(cannot("resolve paths"))?;
-        let alternates = alternates(&git_path(top, "objects")?);
-        let own_index = git_path(top, "index")?;
+        let files = RepositoryFiles::find(top)?;
+        let own_index = files.index;
         remove_left_copies(&scratch);
         // Several processes and threads may use the same scratch directory at a time.
         let name = format!(
@@ -49,7 +88,8 @@ impl IndexOverlay {
             top: top.into(),
             index: scratch.join(name),
             objects: scratch.join("objects"),
-            alternates,
+            alternates: alternates(&files.objects),
+            programs: Programs::find(top),
         };
         match copy_with_mtime(&own_index, &overlay.index) {
             // A repository without files has no index yet.
@@ -57,6 +97,18 @@ impl IndexOverlay {
             copied => copied.map_err(cannot("copy the index"))?,
         }
         Ok(overlay)
+    }
+
+    /// Returns whether the index may have entries whose path contains one of `parts`.
+    pub(super) fn may_track(&self, parts: &[&str]) -> bool {
+        let Ok(bytes) = fs::read(&self.index) else {
+            return false;
+        };
+        // Version 4 of the format stores only the end of a path that begins like the one before.
+        bytes.get(4..8) == Some(&[0, 0, 0, 4])
+            || parts
+                .iter()
+                .any(|part| memmem::find(&bytes, part.as_bytes()).is_some())
     }
 
     /// Returns the top directory of the working tree.
@@ -67,7 +119,7 @@ impl IndexOverlay {
     /// Runs git on the copy, and reads at most `max_bytes` of its output. Any exit code counts as
     /// success.
     pub(super) fn git(&self, args: &[&str], max_bytes: usize) -> Result<GitOutput, String> {
-        let mut command = look::git(&self.top, args);
+        let mut command = look::git_without(&self.programs, &self.top, args);
         command
             .env("GIT_INDEX_FILE", &self.index)
             .env("GIT_OBJECT_DIRECTORY", &self.objects)
@@ -113,10 +165,9 @@ fn remove_left_copies(scratch: &Path) {
     }
 }
 
-/// Returns the path of `name` in the `.git` directory. Git resolves it, because a linked worktree
-/// has its own index.
-pub(super) fn git_path(top: &Path, name: &str) -> Result<PathBuf, String> {
-    let mut command = look::git(top, &["rev-parse", "--git-path", name]);
+/// Returns the path that `git rev-parse` prints with these options.
+fn git_path(top: &Path, options: &[&str]) -> Result<PathBuf, String> {
+    let mut command = look::git(top, &[&["rev-parse"], options].concat());
     let output =
         command::run(&mut command, 64 << 10, command::TIMEOUT).map_err(GitError::message)?;
     if output.code != Some(0) {

@@ -25,6 +25,17 @@ pub(super) fn common_git_dir(workspace: &Path) -> Option<PathBuf> {
     real.ancestors().find_map(|dir| Some(git_dirs(dir)?.common))
 }
 
+/// Returns the git directories of the checkout that contains a workspace: its own, and the one that
+/// all worktrees share, if that is another. Returns none outside any repository.
+pub(crate) fn git_dirs_of(workspace: &Path) -> Vec<PathBuf> {
+    let Some(dirs) = workspace.ancestors().find_map(git_dirs) else {
+        return Vec::new();
+    };
+    let mut all = vec![dirs.common, dirs.own];
+    all.dedup();
+    all
+}
+
 /// Returns the git directory of the working tree whose top is `top`; `None` if it is no such top.
 pub(super) fn git_dir(top: &Path) -> Option<PathBuf> {
     git_dirs(top).map(|dirs| dirs.own)
@@ -89,17 +100,17 @@ fn project_top(dir: &Path) -> Option<PathBuf> {
 }
 
 /// The git directory of a working tree.
-struct GitDirs {
+pub(super) struct GitDirs {
     /// The directory with the index and HEAD of this working tree.
-    own: PathBuf,
+    pub(super) own: PathBuf,
     /// The directory that all worktrees of the repository share.
-    common: PathBuf,
+    pub(super) common: PathBuf,
     /// Whether the working tree is a linked worktree.
     is_linked: bool,
 }
 
 /// Finds the git directory of the working tree whose top is `dir`; `None` if it is no such top.
-fn git_dirs(dir: &Path) -> Option<GitDirs> {
+pub(super) fn git_dirs(dir: &Path) -> Option<GitDirs> {
     let git = dir.join(".git");
     let data = fs::metadata(&git).ok()?;
     if data.is_dir() {

@@ -7,6 +7,8 @@ use super::{command, look};
 use crate::engine::format::shell_quote;
 use crate::engine::plain_text::plain;
 use crate::engine::scm::CommitTask;
+use crate::os::program;
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 /// Pathspecs for everything in the repository except ralph's own files.
@@ -210,10 +212,13 @@ impl WorkingTree {
     /// files with the commit message and with [what to commit](Self::commit_pathspecs). A commit runs at the top of the working tree, because the agent may have
     /// changed files outside the workspace.
     pub(crate) fn task_command(&self, task: &str, message: &Path, pathspecs: &Path) -> ScmCommand {
-        let git = self
-            .command
-            .iter()
-            .map(String::as_str)
+        let (program, first_args) = match self.command.split_first() {
+            Some((program, args)) => (Some(OsStr::new(program)), args),
+            None => (None, &[][..]),
+        };
+        let program = look::resolve(program).to_string_lossy();
+        let git = std::iter::once(&*program)
+            .chain(first_args.iter().map(String::as_str))
             .chain(FOREGROUND_OPTIONS)
             .map(str::to_owned);
         let mut env = vec![("GIT_TERMINAL_PROMPT".to_owned(), "0".to_owned())];
@@ -226,7 +231,9 @@ impl WorkingTree {
             for (name, file) in [(MESSAGE_VAR, message), (PATHSPECS_VAR, pathspecs)] {
                 env.push((name.to_owned(), file.to_string_lossy().into_owned()));
             }
-            let shell = ["sh", "-c", include_str!("commit.sh"), "commit"].map(str::to_owned);
+            let script = include_str!("commit.sh");
+            let shell = [&*program::shell().to_string_lossy(), "-c", script, "commit"];
+            let shell = shell.map(str::to_owned);
             return ScmCommand {
                 command: shell.into_iter().chain(git).collect(),
                 dir: self.top.clone(),

@@ -4,11 +4,12 @@
 //! `git worktree add` writes the entry file by file. If it is killed, the entry may break every git
 //! command in the user's repository, those that would remove it included.
 
+use crate::engine::fnv;
 use crate::engine::plan::Worktree;
 use crate::os::regular_file;
 use std::fs::{self, File};
-use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::io::{self, ErrorKind, Write as _};
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
@@ -122,9 +123,8 @@ fn unregister(plan: &Worktree, begun: Option<SystemTime>) -> io::Result<()> {
 /// The directory inside the repository in which an entry is prepared and taken apart. Its name
 /// depends on the worktree's path, because several state directories may have a loop of this name.
 fn staging_dir(plan: &Worktree) -> PathBuf {
-    let mut hash = DefaultHasher::new();
-    plan.path.hash(&mut hash);
-    let name = format!("ralph-{}-{:016x}", entry_name(plan), hash.finish());
+    let hash = fnv::hash(plan.path.as_os_str().as_bytes());
+    let name = format!("ralph-{}-{hash:016x}", entry_name(plan));
     plan.repository.join(name)
 }
 

@@ -379,9 +379,10 @@ impl<'a> Loop<'a> {
         let mut observer = HostObserver::new(&dir, &opened, self.on_event, self.on_act);
         observer.add_warnings(warnings);
         let result =
-            Runner::open(dir.clone(), opened, reactor, host, &mut observer).and_then(Runner::run);
+            Runner::open(dir.clone(), opened, reactor, host, &mut observer).map(Runner::run);
         drop(locks);
-        let (_, header, state) = result?;
+        let (exit, header, state) = result?;
+        exit?;
         Ok(observer.report(&dir, &header, &state))
     }
 

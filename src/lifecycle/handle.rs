@@ -9,6 +9,7 @@ use crate::engine::{Liveness, ProcessIdentity, Status};
 use crate::process::exemptions::{ExemptProcess, Exemptions, is_supervisor};
 use crate::process::tree::{parent, start_time};
 use crate::process::{lock_users, orphans};
+use crate::proof::view::View;
 #[cfg(feature = "cli")]
 use crate::store::cache;
 use crate::store::{
@@ -29,7 +30,7 @@ pub(crate) struct LoopHandle {
 
 impl LoopHandle {
     /// Opens a loop. If its runner and its warden were both killed, kills the processes that they
-    /// left.
+    /// left, and removes their view.
     pub(crate) fn open(name: &str) -> Result<Self, CommandError> {
         Self::open_in(StateDir::locate()?, name)
     }
@@ -45,9 +46,10 @@ impl LoopHandle {
             liveness,
             warnings: Vec::new(),
         };
-        let may_have_orphans =
-            handle.status() == Status::Crashed && orphans::may_exist(&handle.view.state);
-        if may_have_orphans && !handle.is_own_loop() {
+        let may_have_left =
+            orphans::may_exist(&handle.view.state) || handle.dir.view_scratch().exists();
+        let may_have_left = handle.status() == Status::Crashed && may_have_left;
+        if may_have_left && !handle.is_own_loop() {
             handle.sweep()?;
         }
         Ok(handle)
@@ -124,6 +126,12 @@ impl LoopHandle {
         );
         self.warnings
             .extend(describe_sweep(self.dir.name(), &result));
+        if let Err(error) = View::recover(&self.dir.view_scratch()) {
+            self.warnings.push(format!(
+                "cannot undo the second look of the loop {:?}: {error}",
+                self.dir.name()
+            ));
+        }
         Ok(())
     }
 }

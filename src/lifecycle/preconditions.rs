@@ -156,7 +156,7 @@ pub(crate) fn check_commands(plan: &Plan) -> Result<(), CommandError> {
 }
 
 fn is_known_to_shell(command: &str) -> bool {
-    let known = Command::new("sh")
+    let known = Command::new(program::shell())
         .args(["-c", "command -v -- \"$0\"", command])
         .stdin(Stdio::null())
         .stdout(Stdio::null())

@@ -63,6 +63,12 @@ impl GuardedFile {
         self.text == text
     }
 
+    /// Returns whether this is the settings file that git does not track.
+    pub(crate) fn is_local(&self) -> bool {
+        let stem = self.path.file_stem().unwrap_or_default();
+        stem.as_bytes().ends_with(b".local")
+    }
+
     /// Returns the keys of the values that need trust, each once.
     pub(crate) fn keys(&self) -> Vec<&str> {
         let mut keys: Vec<&str> = self.values.iter().map(|value| value.key.as_str()).collect();

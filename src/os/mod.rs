@@ -9,6 +9,8 @@ pub(crate) mod disk;
 #[cfg(feature = "cli")]
 pub(crate) mod features;
 pub(crate) mod memory;
+#[cfg(target_os = "linux")]
+pub(crate) mod namespace;
 pub(crate) mod program;
 pub(crate) mod regular_file;
 #[cfg(target_os = "linux")]
@@ -77,6 +79,27 @@ pub(crate) fn set_parent_death_signal(command: &mut Command) {
     }
     #[cfg(not(target_os = "linux"))]
     let _ = command;
+}
+
+/// Sets the limit of a resource that Linux ignores, for the command and everything it will start.
+/// Has an effect on Linux only.
+pub(crate) fn set_ignored_limit(command: &mut Command, limit: u64) {
+    #[cfg(target_os = "linux")]
+    // SAFETY: between fork and exec only one system call is made, and nothing is allocated.
+    unsafe {
+        use rustix::process::{Resource, Rlimit, setrlimit};
+        command.pre_exec(move || {
+            let value = Rlimit {
+                current: Some(limit),
+                maximum: Some(limit),
+            };
+            // Without the limit, the command's session and descendants identify its processes.
+            let _ = setrlimit(Resource::Locks, value);
+            Ok(())
+        });
+    }
+    #[cfg(not(target_os = "linux"))]
+    let _ = (command, limit);
 }
 
 /// Sets close-on-exec on every open file except the standard streams. Files inherited from the

@@ -5,6 +5,7 @@ use rustix::fs::{Access, access};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 /// Finds a program's file; `None` if it does not exist. A name without a slash is looked up in
 /// `PATH` and must be executable. A path is resolved against `dir` and only has to exist.
@@ -16,6 +17,30 @@ pub(crate) fn find(program: &str, dir: &Path) -> Option<PathBuf> {
     std::env::split_paths(&path)
         .map(|entry| dir.join(entry).join(program))
         .find(|path| path.is_file() && is_executable(path))
+}
+
+/// Returns the path of the shell that runs checks. The system's own shell comes before one in
+/// `PATH`, to which an agent may add one that always succeeds.
+pub(crate) fn shell() -> &'static Path {
+    static SHELL: OnceLock<PathBuf> = OnceLock::new();
+    SHELL.get_or_init(|| {
+        let own = Path::new("/bin/sh");
+        if is_executable(own) {
+            own.to_owned()
+        } else {
+            find("sh", Path::new("/")).unwrap_or_else(|| "sh".into())
+        }
+    })
+}
+
+/// Returns the path of git, which is looked up in `PATH` once: a program that an agent adds later
+/// is not used. Returns the bare name if git is not installed.
+pub(crate) fn git() -> &'static Path {
+    static GIT: OnceLock<PathBuf> = OnceLock::new();
+    GIT.get_or_init(|| {
+        let dir = std::env::current_dir().unwrap_or_default();
+        find("git", &dir).unwrap_or_else(|| "git".into())
+    })
 }
 
 /// Returns whether this user may execute the file.

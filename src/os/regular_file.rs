@@ -17,8 +17,11 @@ pub(crate) fn open(path: &Path, follow: bool) -> io::Result<File> {
 /// Reads at most `max` bytes of a regular file. Returns them, and whether the file is longer.
 /// `follow` is as in [`open`].
 pub(crate) fn read(path: &Path, max: u64, follow: bool) -> io::Result<(Vec<u8>, bool)> {
-    let mut bytes = Vec::new();
-    open(path, follow)?.take(max + 1).read_to_end(&mut bytes)?;
+    let file = open(path, follow)?;
+    // One byte more than the file has: the read that finds the end then needs no larger buffer.
+    let len = file.metadata()?.len().min(max) as usize;
+    let mut bytes = Vec::with_capacity(len + 1);
+    file.take(max + 1).read_to_end(&mut bytes)?;
     let more = bytes.len() as u64 > max;
     bytes.truncate(max as usize);
     Ok((bytes, more))

@@ -29,7 +29,7 @@ const RENEW_INTERVAL: Duration = Duration::from_secs(1);
 
 /// The completeness of a change to a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum FileChange {
+pub(crate) enum WriteState {
     /// A file was created and may still be written to.
     InProgress,
     Complete,
@@ -128,7 +128,7 @@ impl FileWatcher {
 
     /// Discards pending events. Returns whether any reported change is complete; `None` if no event
     /// reported a change.
-    pub(crate) fn drain(&mut self) -> Option<FileChange> {
+    pub(crate) fn drain(&mut self) -> Option<WriteState> {
         #[cfg(target_os = "linux")]
         {
             use rustix::fs::inotify::{ReadFlags, Reader};
@@ -146,9 +146,9 @@ impl FileWatcher {
                     .events()
                     .intersects(ReadFlags::IGNORED | ReadFlags::MOVE_SELF);
                 change = change.max(Some(if event.events() == ReadFlags::CREATE {
-                    FileChange::InProgress
+                    WriteState::InProgress
                 } else {
-                    FileChange::Complete
+                    WriteState::Complete
                 }));
             }
             change
@@ -203,20 +203,20 @@ mod tests {
         );
         assert_eq!(watcher.drain(), None);
         let mut file = File::create(dir.path().join("a")).unwrap();
-        assert_eq!(watcher.drain(), Some(FileChange::InProgress));
+        assert_eq!(watcher.drain(), Some(WriteState::InProgress));
         file.write_all(b"a").unwrap();
         drop(file);
-        assert_eq!(watcher.drain(), Some(FileChange::Complete));
+        assert_eq!(watcher.drain(), Some(WriteState::Complete));
         fs::create_dir(dir.path().join("b")).unwrap();
         assert_eq!(
             watcher.drain(),
-            Some(FileChange::Complete),
+            Some(WriteState::Complete),
             "a directory is complete at once"
         );
         File::create(dir.path().join("c")).unwrap();
         assert_eq!(
             watcher.drain(),
-            Some(FileChange::Complete),
+            Some(WriteState::Complete),
             "created and closed"
         );
     }

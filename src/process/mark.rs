@@ -5,7 +5,10 @@
 //! without privileges can lower it but not raise it. A mark therefore consists of a level, which
 //! decreases with every mark set inside another, and the hash of a loop's ID.
 
+use crate::engine::fnv;
+use crate::os;
 use std::fs;
+use std::process::Command;
 use std::sync::OnceLock;
 
 /// The number of bits for the hash of a loop's ID.
@@ -23,12 +26,8 @@ impl Mark {
 
     /// Returns the mark of the loop `id`.
     pub(crate) fn of_loop(id: &str) -> Self {
-        // FNV-1a: stable between versions, because a mark outlives the program that set it.
-        let hash = id.bytes().fold(0xcbf2_9ce4_8422_2325, |hash: u64, byte| {
-            (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
-        });
         // 0 means detached.
-        Self((hash >> (64 - HASH_BITS)).max(1))
+        Self((fnv::hash(id.as_bytes()) >> (64 - HASH_BITS)).max(1))
     }
 
     /// Returns the mark in the value of a limit; `None` if the value is not a mark.
@@ -69,6 +68,13 @@ impl Mark {
         Self::inherited();
         if let Some(limit) = self.limit_below(current_limit()) {
             set_limit(limit);
+        }
+    }
+
+    /// Marks a command and everything it will start, but not this process.
+    pub(crate) fn set_for(self, command: &mut Command) {
+        if let Some(limit) = self.limit_below(current_limit()) {
+            os::set_ignored_limit(command, limit);
         }
     }
 

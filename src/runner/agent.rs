@@ -63,10 +63,18 @@ impl Runner<'_> {
         let state = &self.rec.state;
         let is_first = iteration == 1 && !state.checks.is_empty() && state.content.now.is_none();
         let tree = is_first.then(|| self.content_id()).flatten();
+        let baseline = match (iteration == 1).then(|| self.take_baseline()).transpose() {
+            Ok(baseline) => baseline.flatten(),
+            Err((class, detail)) => {
+                self.rec.record_fault(class, detail)?;
+                return Ok(Flow::Again);
+            }
+        };
         self.rec.record(Event::Started {
             iteration,
             agent,
             tree,
+            baseline,
         })?;
         if self.rec.is_disk_full() {
             return Ok(Flow::Again);
@@ -183,6 +191,7 @@ impl Runner<'_> {
             unset: &unset,
             stdin,
             terminal: agent.terminal.then(|| self.terminal_options()),
+            view: None,
             limits,
         };
         self.reactor.start(spec, &self.rec.redactor)

@@ -9,16 +9,19 @@ use super::{Runner, RunnerError, prompt};
 use crate::engine::event::{CheckReport, Fault};
 use crate::engine::failing_lines::{failing_line, fingerprint};
 use crate::engine::plain_text::clean;
+use crate::engine::plan::Check;
+use crate::engine::test_counts::TestCounts;
 use crate::engine::{Effect, Event};
-use crate::git::TreeContent;
 use crate::os::program;
-use crate::process::orphans;
 use crate::store::dir;
 use std::io::Write as _;
 use std::path::Path;
 
-/// Number of bytes at the end of a red check's output in which its failures are looked for.
-const FINGERPRINT_MAX: u64 = 1 << 20;
+/// Number of bytes at the end of a check's output in which failures and test counts are looked for.
+const READ_MAX: u64 = 1 << 20;
+
+/// How many times longer a check may take in the view.
+const RECHECK_FACTOR: u64 = 3;
 
 impl Runner<'_> {
     pub(super) fn start_check(
@@ -30,39 +33,55 @@ impl Runner<'_> {
             // Record durably that the iteration ended, before its first check runs.
             self.rec.sync()?;
         }
+        let slug = self.rec.state.plan.proof.checks[check].slug.clone();
+        self.start_check_job(JobKey::Check(iteration, check), check, &slug)
+    }
+
+    /// Starts a check as the job `key`. `log` is the name of its log.
+    pub(super) fn start_check_job(
+        &mut self,
+        key: JobKey,
+        check: usize,
+        log: &str,
+    ) -> Result<Flow, RunnerError> {
         if let Err((class, detail)) = self.check_places() {
             self.rec.record_fault(class, detail)?;
             return Ok(Flow::Again);
         }
         let plan = &self.rec.state.plan;
-        let command = &plan.proof.checks[check].command;
-        let (slug, timeout_ms) = {
-            let check = &plan.proof.checks[check];
-            (&check.slug, check.timeout_ms)
-        };
+        let Check {
+            command,
+            timeout_ms,
+            ..
+        } = &plan.proof.checks[check];
+        let iteration = self.rec.state.iteration;
         self.rec.dir.create_iteration_dir(iteration)?;
-        let log = self.rec.dir.check_log(iteration, slug);
+        let log = self.rec.dir.check_log(iteration, log);
         // Create the log even if the check prints nothing, and truncate the log of an interrupted
         // run.
         let created = dir::create_file(&log);
+        // A view without the files that a build left behind takes longer.
+        let (view, factor) = match key {
+            JobKey::Recheck(..) => (self.view.as_ref(), RECHECK_FACTOR),
+            _ => (None, 1),
+        };
+        let timeout_ms = timeout_ms.saturating_mul(factor).min(u64::MAX / 4);
         let timeout = self.host.limit_timeout(millis(timeout_ms));
+        let shell = program::shell().to_string_lossy();
         let spec = ProcessSpec {
-            command: &["sh", "-c", &self.rec.restore_secrets(command)].map(str::to_owned),
+            command: &[&*shell, "-c", &self.rec.restore_secrets(command)].map(str::to_owned),
             dir: &plan.workspace,
-            env: &[(
-                orphans::MARKER_VAR.to_owned(),
-                orphans::marker(&self.rec.header.id),
-            )],
-            unset: &[],
+            env: &[],
+            unset: &own_variables(),
             stdin: None,
             terminal: None,
+            view,
             limits: JobLimits::new(plan, log).with_timeout(Some(timeout)),
         };
         let started = created.and_then(|_| self.reactor.start(spec, &self.rec.redactor));
         match started {
             Ok(job) => {
-                self.reactor
-                    .begin(JobKey::Check(iteration, check), job, None);
+                self.reactor.begin(key, job, None);
                 Ok(Flow::Wait)
             }
             Err(error) => {
@@ -88,11 +107,29 @@ impl Runner<'_> {
         if !self.rec.state.orders().contains(&order) {
             return Ok(());
         }
+        let slug = self.rec.state.plan.proof.checks[check].slug.clone();
+        let report = self.check_report(iteration, check, &slug, result);
+        let is_last = check + 1 == self.rec.state.checks.len();
+        let tree = is_last.then(|| self.content_id()).flatten();
+        self.rec.record(Event::Checked {
+            iteration,
+            check,
+            report,
+            tree,
+        })?;
+        self.record_survivors("a check", &result.survivors)
+    }
+
+    /// Publishes the log `slug` of a check that ended, and returns the check's result.
+    pub(super) fn check_report(
+        &mut self,
+        iteration: u32,
+        check: usize,
+        slug: &str,
+        result: &JobResult,
+    ) -> CheckReport {
         let plan = &self.rec.state.plan;
-        let (slug, command) = {
-            let check = &plan.proof.checks[check];
-            (&check.slug, &check.command)
-        };
+        let command = &plan.proof.checks[check].command;
         let log = self.rec.dir.check_log(iteration, slug);
         if matches!(result.exit.code, Some(126 | 127)) {
             explain_start_failure(&log, command, &plan.workspace);
@@ -105,36 +142,25 @@ impl Runner<'_> {
                 "cannot copy a check's output into the workspace: {error}"
             ));
         }
-        let is_last = check + 1 == self.rec.state.checks.len();
         let mut report = CheckReport {
             exit: result.exit,
             timed_out: result.timed_out,
             ms: result.ms,
             ..CheckReport::default()
         };
+        let (output, _) = prompt::read_end(&log, READ_MAX).unwrap_or_default();
+        let output = clean(&output);
+        report.tests = TestCounts::read(&output);
         if !report.is_green() {
-            let (output, _) = prompt::read_end(&log, FINGERPRINT_MAX).unwrap_or_default();
-            let output = clean(&output);
             report.fingerprint = Some(fingerprint(&output));
             report.line = failing_line(&output);
         }
-        let tree = is_last.then(|| self.content_id()).flatten();
-        self.rec.record(Event::Checked {
-            iteration,
-            check,
-            report,
-            tree,
-        })?;
-        self.record_survivors("a check", &result.survivors)
+        report
     }
 
     /// Returns the ID of the working tree's content; `None` outside git, or if git fails.
     pub(super) fn content_id(&mut self) -> Option<String> {
-        let (dir, plan) = (&self.rec.dir, &self.rec.state.plan);
-        let content = self.content.get_or_init(|| {
-            TreeContent::find(&plan.workspace, &dir.git_scratch()).unwrap_or_default()
-        });
-        match content.as_ref()?.id() {
+        match self.tree_content().ok().flatten()?.id() {
             Ok(id) => Some(id),
             Err(error) => {
                 self.rec
@@ -157,6 +183,15 @@ impl Runner<'_> {
         let detail = format!("processes of {job} are still alive after SIGKILL: {survivors:?}");
         self.rec.record_fault(Fault::Survivors, detail)
     }
+}
+
+/// Returns the names of ralph's own environment variables. Checks do not get them: code must not be
+/// able to pass only under ralph.
+fn own_variables() -> Vec<String> {
+    let names = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
+    names
+        .filter(|name| name.starts_with("RALPH_") || name == "TASK_FOLDER")
+        .collect()
 }
 
 /// Adds a line to a check's log if the check's program is a script without an interpreter: most

@@ -16,10 +16,12 @@
 mod agent;
 mod bus_relay;
 mod check;
+mod checkpoint;
 mod children;
 mod clock;
 mod host;
 mod job;
+mod look;
 pub(crate) mod notify;
 mod owner;
 mod poll_schedule;
@@ -42,6 +44,7 @@ use crate::git::TreeContent;
 use crate::os;
 use crate::process::signals::SignalEvent;
 use crate::process::{orphans, pty};
+use crate::proof::view::View;
 use crate::store::{self, JournalHeader, JournalLine, LoopDir, OpenedJournal};
 use bus_relay::BusRelay;
 use children::ChildDrain;
@@ -124,6 +127,10 @@ pub(crate) struct Runner<'a> {
     prompts: Prompts,
     /// The content of the working tree; `None` outside git.
     content: OnceCell<Option<TreeContent>>,
+    /// The view in which the checks run again; `None` outside the second look.
+    view: Option<View>,
+    /// The warning about the newest checkpoint, which is not repeated; empty if there is none.
+    checkpoint_warning: String,
     bus: BusRelay,
     /// The child loops to wait for; `None` until the loop itself has finished.
     children: Option<ChildDrain>,
@@ -150,6 +157,8 @@ impl<'a> Runner<'a> {
             task_dir: TaskDir::new(&plan.workspace, &rec.header.name),
             prompts: Prompts::open(&rec),
             content: OnceCell::new(),
+            view: None,
+            checkpoint_warning: String::new(),
             bus: BusRelay::open(&rec),
             profiles: plan.agents().map(AgentProfile::new).collect(),
             rec,
@@ -162,8 +171,9 @@ impl<'a> Runner<'a> {
         })
     }
 
-    /// Runs until the loop ends, pauses or is hung up.
-    pub(crate) fn run(mut self) -> Result<(RunnerExit, JournalHeader, State), RunnerError> {
+    /// Runs until the loop ends, pauses or is hung up, or until an error prevents the runner from
+    /// continuing. Returns the last known state in each case.
+    pub(crate) fn run(mut self) -> (Result<RunnerExit, RunnerError>, JournalHeader, State) {
         let exit = self.recover().and_then(|()| self.run_until_exit());
         if exit.is_err() {
             self.stop_job();
@@ -171,7 +181,7 @@ impl<'a> Runner<'a> {
         if self.rec.is_in_place() {
             self.rec.save_cache();
         }
-        Ok((exit?, self.rec.header, self.rec.state))
+        (exit, self.rec.header, self.rec.state)
     }
 
     fn run_until_exit(&mut self) -> Result<RunnerExit, RunnerError> {
@@ -199,6 +209,7 @@ impl<'a> Runner<'a> {
         let was_cut_short = self.is_in_iteration();
         let survivors = self.kill_orphans();
         self.reactor.scope().mark_processes(&self.rec.header.id);
+        self.remove_view();
         let (cost_usd, tokens) = if was_cut_short {
             self.recover_usage()
         } else {
@@ -257,6 +268,10 @@ impl<'a> Runner<'a> {
             let count = format::process_count(killed);
             self.rec
                 .warn(&format!("killed {count} left by an earlier run"));
+        }
+        if let Err(error) = View::recover(&self.rec.dir.view_scratch()) {
+            self.rec
+                .warn(&format!("cannot undo an earlier second look: {error}"));
         }
         survivors
     }
@@ -350,6 +365,9 @@ impl<'a> Runner<'a> {
             }
             Input::JobEnded(JobKey::Check(iteration, check), result, _) => {
                 self.check_ended(iteration, check, &result)?;
+            }
+            Input::JobEnded(JobKey::Recheck(iteration, check), result, _) => {
+                self.recheck_ended(iteration, check, &result)?;
             }
             Input::JobEnded(JobKey::ScmTask(iteration, task), result, _) => {
                 self.scm_task_ended(iteration, task, &result)?;

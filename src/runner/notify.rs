@@ -10,7 +10,7 @@ use super::{Runner, RunnerError};
 use crate::agent::redact::Redactor;
 use crate::engine::long_rest::{LongRest, RestStage};
 use crate::engine::{Event, State};
-use crate::os::regular_file;
+use crate::os::{program, regular_file};
 use crate::process::exemptions::Exemptions;
 use crate::process::{orphans, signals};
 use crate::store::dir::create_file;
@@ -71,7 +71,8 @@ impl Notification<'_> {
         let mut payload = self.payload.clone();
         secrets.redact_json(&mut payload);
         let command = secrets.restore(plan.notify.as_deref().unwrap_or_default(), &plan.redacted);
-        let command = ["sh".to_owned(), "-c".to_owned(), command];
+        let shell = program::shell().to_string_lossy().into_owned();
+        let command = [shell, "-c".to_owned(), command];
         let (path, log, payload) = (
             self.dir.notify_payload(),
             self.dir.notify_log(),
@@ -99,6 +100,7 @@ impl Notification<'_> {
             unset: &[],
             stdin: Some(regular_file::open(&path, false)?),
             terminal: None,
+            view: None,
             limits: JobLimits {
                 log,
                 log_cap: LOG_CAP,

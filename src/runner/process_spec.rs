@@ -4,7 +4,9 @@ use super::clock::millis;
 use super::owner::KillScope;
 use crate::engine::Plan;
 use crate::os;
+use crate::process::mark::Mark;
 use crate::process::pty::{self, ScreenSize};
+use crate::proof::view::View;
 use crate::terminal::emulator::TerminalOptions;
 use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::process::Pid;
@@ -29,6 +31,8 @@ pub(super) struct ProcessSpec<'a> {
     pub(super) stdin: Option<File>,
     /// The terminal to run the process on. If `None`, the process gets pipes.
     pub(super) terminal: Option<TerminalOptions>,
+    /// The view to run the process in. It determines the working directory.
+    pub(super) view: Option<&'a View>,
     pub(super) limits: JobLimits,
 }
 
@@ -86,7 +90,7 @@ impl ProcessSpec<'_> {
         let (output, child_end) = pipe_with(PipeFlags::CLOEXEC)?;
         rustix::io::ioctl_fionbio(&output, true)?;
         #[cfg(target_os = "linux")]
-        if matches!(scope, KillScope::Everything { .. }) {
+        if matches!(scope, KillScope::Everything { .. }) && self.view.is_none() {
             let stdin = match self.stdin.take() {
                 Some(file) => file,
                 None => os::open_null()?,
@@ -139,8 +143,13 @@ impl ProcessSpec<'_> {
             command.env_remove(name);
         }
         command.envs(self.env.iter().map(|(name, value)| (name, value)));
-        if matches!(scope, KillScope::Marked { .. }) {
+        // Before the parent death signal, which the kernel resets when privileges change.
+        if let Some(view) = self.view {
+            view.confine(&mut command)?;
+        }
+        if let KillScope::Marked { id, .. } = scope {
             os::set_parent_death_signal(&mut command);
+            Mark::of_loop(id).set_for(&mut command);
         }
         Ok(command)
     }

@@ -6,7 +6,7 @@ use crate::engine::display::code_span;
 use crate::engine::event::Fault;
 use crate::engine::excerpt::Excerpt;
 use crate::engine::plain_text::plain;
-use crate::engine::plan::{ContextLevel, Scm};
+use crate::engine::plan::{ContextLevel, PROMPT_FILE_MAX, Scm};
 use crate::engine::prompt::{PromptInputs, render};
 use crate::engine::signals::defang;
 use crate::git::DiffBase;
@@ -19,8 +19,6 @@ use std::fs::{self, File};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
-/// The maximum size of a prompt file, in bytes.
-const PROMPT_FILE_MAX: u64 = 16 << 20;
 /// The minimum number of bytes to read from the end of an output. Progress bars print many
 /// characters that are then overwritten.
 const OUTPUT_READ_MIN: u64 = 64 << 10;
@@ -288,11 +286,12 @@ pub(super) fn read_task(rec: &Recorder<'_>) -> FaultResult<Vec<u8>> {
         }
     });
     read.map_err(|error| {
-        let what = match error.kind() {
-            io::ErrorKind::NotFound => "prompt file not found",
-            _ => "cannot read prompt file",
+        let path = path.display();
+        let detail = match error.kind() {
+            io::ErrorKind::NotFound => format!("prompt file not found: {path}"),
+            _ => format!("cannot read prompt file: {path}: {error}"),
         };
-        (Fault::PromptFile, format!("{what}: {}", path.display()))
+        (Fault::PromptFile, detail)
     })
 }
 

@@ -14,7 +14,7 @@ use crate::engine::event::Request;
 use crate::engine::{Act, Tally};
 use crate::os;
 use crate::process::exemptions::Exemptions;
-use crate::process::file_watcher::{FileChange, FileWatcher};
+use crate::process::file_watcher::{FileWatcher, WriteState};
 use crate::process::pty::ScreenSize;
 use crate::process::signals::{SignalEvent, SignalListener};
 use crate::process::tree;
@@ -33,6 +33,8 @@ pub(crate) enum JobKey {
     Agent(u32),
     /// A check of this iteration, by its index in the plan.
     Check(u32, usize),
+    /// A check of this iteration that runs again in the view, by its index in the plan.
+    Recheck(u32, usize),
     /// An SCM task of this iteration, by its index in the plan.
     ScmTask(u32, usize),
     /// The user's `--notify` command.
@@ -399,8 +401,8 @@ impl Reactor {
         if let Some(change) = files_changed.then(|| self.watcher.drain()).flatten() {
             self.schedule.reset();
             self.schedule.look_within(match change {
-                FileChange::Complete => Duration::ZERO,
-                FileChange::InProgress => WRITE_DELAY,
+                WriteState::Complete => Duration::ZERO,
+                WriteState::InProgress => WRITE_DELAY,
             });
         }
         if let Some(embedding) = &self.embedding {

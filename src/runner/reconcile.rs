@@ -51,11 +51,22 @@ impl Runner<'_> {
                     return Ok(Flow::Leave);
                 }
                 // The time limit has been reached: record that before anything starts.
-                Effect::Check { .. } | Effect::ScmTask { .. } if self.alarms.is_due() => {
+                Effect::Checkpoint { .. }
+                | Effect::Check { .. }
+                | Effect::Survey { .. }
+                | Effect::Recheck { .. }
+                | Effect::ScmTask { .. }
+                    if self.alarms.is_due() =>
+                {
                     return Ok(Flow::Poll);
                 }
                 Effect::Run { iteration } => return self.run_iteration(iteration),
+                Effect::Checkpoint { iteration } => return self.take_checkpoint(iteration),
                 Effect::Check { iteration, check } => return self.start_check(iteration, check),
+                Effect::Survey { iteration } => return self.survey(iteration),
+                Effect::Recheck { iteration, check } => {
+                    return self.start_recheck(iteration, check);
+                }
                 Effect::ScmTask { iteration, task } => return self.start_scm_task(iteration, task),
                 Effect::Drain { iteration, stop } => {
                     if self.drain_children(iteration, stop)? {
@@ -118,6 +129,7 @@ impl Runner<'_> {
             duration_s: state.active_ms as f64 / 1000.0,
             worktree: worktree.map(|worktree| worktree.path.display().to_string()),
             branch: state.worktree_revision().map(str::to_owned),
+            better: state.better_iteration().map(|best| best.iteration),
         })?;
         self.rec.sync()
     }
@@ -137,7 +149,11 @@ fn may_continue(job: JobKey, orders: &[Effect]) -> bool {
 /// Returns whether an order starts something or ends the loop. Before that, the loop's files must
 /// be as this runner left them.
 fn is_step(order: &Effect) -> bool {
-    job_of(order).is_some() || matches!(order, Effect::Finish(_))
+    job_of(order).is_some()
+        || matches!(
+            order,
+            Effect::Checkpoint { .. } | Effect::Survey { .. } | Effect::Finish(_)
+        )
 }
 
 /// Returns the key of the job that carries out an order, or `None` if the order needs no job.
@@ -145,6 +161,7 @@ fn job_of(order: &Effect) -> Option<JobKey> {
     match order {
         Effect::Run { iteration } => Some(JobKey::Agent(*iteration)),
         Effect::Check { iteration, check } => Some(JobKey::Check(*iteration, *check)),
+        Effect::Recheck { iteration, check } => Some(JobKey::Recheck(*iteration, *check)),
         Effect::ScmTask { iteration, task } => Some(JobKey::ScmTask(*iteration, *task)),
         _ => None,
     }

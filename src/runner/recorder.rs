@@ -93,7 +93,11 @@ impl<'a> Recorder<'a> {
                 "no space left on the disk that holds {}",
                 self.dir.path().display()
             );
-            return self.record_fault(Fault::Disk, detail);
+            // A fault after the loop's ending would mean nothing.
+            return match self.state.outcome() {
+                Some(_) => Ok(()),
+                None => self.record_fault(Fault::Disk, detail),
+            };
         }
         self.apply(now, &line);
         if self

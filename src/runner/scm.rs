@@ -261,6 +261,7 @@ impl Runner<'_> {
             unset: &[],
             stdin: None,
             terminal: None,
+            view: None,
             limits: JobLimits::new(plan, log).with_timeout(timeout_ms.map(millis)),
         };
         self.reactor.start(spec, &self.rec.redactor)

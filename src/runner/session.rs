@@ -76,7 +76,10 @@ impl Runner<'_> {
             self.rec.clock.set(state.clock_ms.saturating_add(elapsed));
         }
         let state = &self.rec.state;
-        if matches!(state.phase, Phase::Checking | Phase::Committing) {
+        if matches!(
+            state.phase,
+            Phase::Checking | Phase::Looking | Phase::Committing
+        ) {
             // The last hook was killed. Kill the processes that it left behind, but not the agent,
             // which belongs to the client.
             orphans::sweep(
@@ -86,6 +89,7 @@ impl Runner<'_> {
             );
         }
         self.reactor.scope().mark_processes(&self.rec.header.id);
+        self.remove_view();
         self.read_inbox()?;
         self.rec.record(Event::Opened {
             pid: std::process::id(),

@@ -7,7 +7,7 @@
 use super::dir::create_file;
 use super::error::IoContext;
 use super::fold::FoldRange;
-use super::{JournalHeader, LoopDir, Result, fold, seal};
+use super::{EndedLoop, JournalHeader, LoopDir, Result, fold, seal};
 use crate::engine::limits::Limits;
 use crate::engine::{Plan, State};
 use crate::os::regular_file;
@@ -33,6 +33,8 @@ pub(crate) struct LoopView {
 /// The cache in the form in which it is written.
 #[derive(Serialize)]
 struct CachedStateRef<'a> {
+    /// The summary of a loop that has ended. It must be the first field.
+    ended: Option<EndedLoop>,
     version: u64,
     by: &'a str,
     offset: u64,
@@ -83,7 +85,7 @@ impl CachedState {
 
 /// The version of ralph that writes the cache. A different version may fold the same lines into a
 /// different state.
-const WRITER: &str = env!("CARGO_PKG_VERSION");
+pub(super) const WRITER: &str = env!("CARGO_PKG_VERSION");
 
 /// Saves the fold of the journal's first `offset` bytes. The process must hold the loop's lock.
 pub(crate) fn save(
@@ -96,6 +98,7 @@ pub(crate) fn save(
     let new = path.with_extension("json.new");
     let write = || {
         let saved = CachedStateRef {
+            ended: EndedLoop::new(WRITER, offset, header, state),
             version: VERSION,
             by: WRITER,
             offset,

@@ -11,7 +11,7 @@ use crate::engine::task_text::{task_name, task_verdict};
 use crate::engine::{Event, State};
 use crate::os::regular_file;
 use std::fmt::Write as _;
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
@@ -114,7 +114,9 @@ fn write_progress(task_dir: &Path, line: &JournalLine, state: &State) -> io::Res
         Event::Opened { .. } => state.iteration > 0,
         _ => false,
     };
-    if !judged || state.iteration == 0 || !task_dir.is_dir() {
+    // An agent may have put a link in place of the directory, to a place with a file of this name.
+    let is_dir = fs::symlink_metadata(task_dir).is_ok_and(|data| data.is_dir());
+    if !judged || state.iteration == 0 || !is_dir {
         return Ok(());
     }
     // Truncate after writing, not before: some file systems flush a truncated file when it is

@@ -116,6 +116,11 @@ impl LoopDir {
         self.path.join("git")
     }
 
+    /// Returns the scratch directory of the view in which the second look runs its checks.
+    pub(crate) fn view_scratch(&self) -> PathBuf {
+        self.path.join("view")
+    }
+
     /// Returns the path of the log with a check's output in iteration `n`.
     pub(crate) fn check_log(&self, n: u32, slug: &str) -> PathBuf {
         self.iteration_dir(n).join(format!("check-{slug}.log"))

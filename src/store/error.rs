@@ -1,5 +1,6 @@
 //! Defines the store's errors, and hints for users.
 
+use super::fold;
 use crate::os::regular_file;
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
@@ -65,6 +66,9 @@ impl StoreError {
                 removal(path)
             )),
             Self::NotAJournal { path } => Some(format!("ralph changed nothing; {}", removal(path))),
+            Self::Altered { path, .. } if !is_readable(path) => {
+                Some(format!("restore the file, or {}", removal(path)))
+            }
             Self::Altered { path, .. } => Some(format!(
                 "restore the file, or remove the loop: ralph rm {name}; to continue from what is left, delete {} and run `ralph resume {name}`",
                 path.with_file_name("seal").display(),
@@ -163,6 +167,12 @@ impl<T> IoContext<T> for io::Result<T> {
             source,
         })
     }
+}
+
+/// Returns whether the journal's first line is still there.
+fn is_readable(journal: &Path) -> bool {
+    let reader = fold::open_journal(journal);
+    reader.is_ok_and(|mut reader| fold::read_header(&mut reader, journal).is_ok())
 }
 
 /// Returns the command that removes a loop whose journal is damaged.

@@ -35,6 +35,16 @@ pub enum InboxMessage {
         /// The limit and its new value.
         limit: LimitChange,
     },
+    /// Consent to changes of tests or settings.
+    Accepted {
+        /// Globs of the files' paths.
+        globs: Vec<String>,
+    },
+    /// The files were put back to a checkpoint.
+    Rewound {
+        /// The checkpoint: its number, or `undo`.
+        to: String,
+    },
     /// A request to end a rest early.
     Hurried,
     /// A message that this version does not understand, or a line that cannot be parsed.

@@ -13,6 +13,8 @@ use crate::engine::format::bytes;
 use crate::os::regular_file;
 use std::fs::{self, File};
 use std::io::{self, ErrorKind, Seek, Write};
+use std::ops::Range;
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 /// How often a line is written again because another process keeps appending to the journal.
@@ -300,13 +302,29 @@ fn remove_foreign_lines(dir: &LoopDir) -> Result<Option<String>> {
         };
         return Err(StoreError::Altered { path, detail });
     }
-    let Some(extra) = len.checked_sub(seal.next.len).filter(|extra| *extra > 0) else {
-        return Ok(None);
+    let rest = seal.complete.len..len.min(seal.next.len);
+    let end = if sealed == seal.next {
+        seal.next.len
+    } else if has_line_end(&file, rest).context("read", &path)? {
+        // An incomplete line does not end, so this is not what ralph was writing.
+        seal.complete.len
+    } else {
+        len
     };
-    let kept = aside::keep_bytes(&path, &file, seal.next.len);
+    let extra = len - end;
+    if extra == 0 {
+        return Ok(None);
+    }
+    let kept = aside::keep_bytes(&path, &file, end);
     let kept = kept.context("copy the end of", &path)?;
-    file.set_len(seal.next.len).context("truncate", &path)?;
+    file.set_len(end).context("truncate", &path)?;
     Ok(Some(foreign(&path, extra, kept.as_deref())))
+}
+
+fn has_line_end(file: &File, range: Range<u64>) -> io::Result<bool> {
+    let mut bytes = vec![0; range.end.saturating_sub(range.start) as usize];
+    file.read_exact_at(&mut bytes, range.start)?;
+    Ok(bytes.contains(&b'\n'))
 }
 
 fn missing(len: u64, sealed: u64) -> String {

@@ -69,6 +69,12 @@ impl JournalHeader {
     }
 }
 
+/// Returns the first bytes of the header line of a journal that this version has created.
+pub(super) fn header_prefix(name: &str, id: &str) -> String {
+    let (name, id) = (json(&name), json(&id));
+    format!(r#"{{"ralph":"journal","version":{VERSION},"name":{name},"id":{id},"#)
+}
+
 /// The fields of a header that exist in every format version.
 #[derive(Deserialize)]
 pub(super) struct FormatMarker {

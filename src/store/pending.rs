@@ -44,6 +44,8 @@ pub(crate) fn event_from_message(message: InboxMessage, offset: u64) -> Option<E
             inbox,
         }),
         InboxMessage::Changed { limit } => Some(Event::Changed { limit, inbox }),
+        InboxMessage::Accepted { globs } => Some(Event::Accepted { globs, inbox }),
+        InboxMessage::Rewound { to } => Some(Event::Rewound { to, inbox }),
         InboxMessage::Hurried => Some(Event::Hurried { inbox }),
         InboxMessage::Unknown => None,
     }

@@ -6,6 +6,7 @@
 //! only until the system restarts. A process that knows this format can forge a seal.
 
 use super::LoopDir;
+use crate::engine::fnv;
 use crate::os::{boot, regular_file};
 use std::fs::{self, File};
 use std::io::{self, Read, Seek, SeekFrom};
@@ -23,15 +24,14 @@ impl Prefix {
     /// The empty prefix.
     pub(super) const EMPTY: Self = Self {
         len: 0,
-        hash: 0xcbf2_9ce4_8422_2325,
+        hash: fnv::EMPTY,
     };
 
     /// Returns this prefix with `bytes` appended.
     pub(super) fn with(self, bytes: &[u8]) -> Self {
-        let mix = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
         Self {
             len: self.len + bytes.len() as u64,
-            hash: bytes.iter().fold(self.hash, mix),
+            hash: fnv::extend(self.hash, bytes),
         }
     }
 

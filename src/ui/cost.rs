@@ -3,18 +3,6 @@
 use crate::engine::format::{dollars, thousands};
 use crate::engine::{Act, State, Tally};
 
-/// Formats the loop's cost. Returns `None` if no agent reported one, also in the first iteration. If
-/// some iterations reported no cost, the text begins with `at least`.
-pub(super) fn cost_text(state: &State) -> Option<String> {
-    let usd = dollars(state.cost_usd);
-    let has_report = state.recent.iter().any(|last| last.cost_usd.is_some());
-    let is_known = state.iteration == 0 || state.cost_usd > 0.0 || has_report;
-    match state.reported_cost().filter(|_| is_known) {
-        Some(_) => Some(usd),
-        None => (state.cost_usd > 0.0).then(|| format!("at least {usd}")),
-    }
-}
-
 /// Formats the loop's cost and its limit: `$1.20 of $5.00`. Returns `None` if the cost is unknown.
 pub(super) fn cost_of_limit(state: &State) -> Option<String> {
     let max = state
@@ -22,7 +10,9 @@ pub(super) fn cost_of_limit(state: &State) -> Option<String> {
         .limits
         .cost_usd
         .map(|max| format!(" of {}", dollars(max)));
-    cost_text(state).map(|cost| cost + &max.unwrap_or_default())
+    state
+        .cost_text()
+        .map(|cost| cost + &max.unwrap_or_default())
 }
 
 /// The cost and tokens of the running iteration so far. The journal records them only when the

@@ -1,6 +1,6 @@
 //! Formats an event as lines for the console.
 
-use super::{TextStyle, one_line, outcome_text, rest_text, scm_text, worktree_text};
+use super::{TextStyle, look_text, one_line, outcome_text, rest_text, scm_text, worktree_text};
 use crate::engine::event::{CheckReport, Notice, Request, RequestSource};
 use crate::engine::failure::FailureKind;
 use crate::engine::format::{
@@ -55,6 +55,14 @@ pub(super) fn lines(event: &Event, state: &State) -> Vec<(String, TextStyle)> {
             report,
             ..
         } => checked(*iteration, *check, report, state),
+        Event::Surveyed {
+            touched, failure, ..
+        } => look_text::surveyed(touched, failure.as_deref(), state),
+        Event::Rechecked { check, report, .. } => look_text::rechecked(*check, report, state),
+        Event::Accepted { globs, .. } => one(
+            format!("you accepted changes of {}", globs.join(", ")),
+            TextStyle::Dim,
+        ),
         Event::Committed { task, report, .. } => {
             scm_text::line(state, *task, report).into_iter().collect()
         }
@@ -69,6 +77,7 @@ pub(super) fn lines(event: &Event, state: &State) -> Vec<(String, TextStyle)> {
             .map(|text| (text, TextStyle::Yellow))
             .into_iter()
             .collect(),
+        Event::Rewound { to, .. } => one(rewound(to), TextStyle::Dim),
         Event::Hurried { .. } => one("retrying now".into(), TextStyle::Dim),
         Event::Answered { .. } => one(
             "your message will be in the next prompt".into(),
@@ -98,6 +107,7 @@ pub(super) fn lines(event: &Event, state: &State) -> Vec<(String, TextStyle)> {
         Event::Opened { .. } => opened(state),
         // A fault ends the loop, so the line for `Finished` shows it.
         Event::Notified { .. }
+        | Event::Checkpointed { .. }
         | Event::Spawned { .. }
         | Event::Faulted { .. }
         | Event::Woke
@@ -163,6 +173,10 @@ pub(super) fn check_command(state: &State, check: usize) -> String {
         .get(check)
         .map(|check| format!("`{}`", check.command))
         .unwrap_or_default()
+}
+
+fn rewound(to: &str) -> String {
+    format!("the files were put back to checkpoint {}", one_line(to))
 }
 
 /// Returns where a red check's output goes in the next prompt. `None` if the plan has no such check.
@@ -368,9 +382,11 @@ fn noticed(notice: Notice, state: &State) -> Option<String> {
 fn asked(request: Request, by: RequestSource, state: &State) -> Option<String> {
     let (running, again) = match state.phase {
         Phase::Checking if state.iteration == 0 => ("the preflight checks", "ends them"),
-        Phase::Running { .. } | Phase::Killing { .. } | Phase::Checking | Phase::Committing => {
-            ("this iteration", "kills it")
-        }
+        Phase::Running { .. }
+        | Phase::Killing { .. }
+        | Phase::Checking
+        | Phase::Looking
+        | Phase::Committing => ("this iteration", "kills it"),
         _ => return None,
     };
     let again = if by == RequestSource::Sigint {

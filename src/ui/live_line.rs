@@ -3,7 +3,7 @@
 use super::rest_text;
 use super::rest_text::clock;
 use super::status::resting_until;
-use super::{event_line, one_line, truncate_to_width};
+use super::{event_line, look_text, one_line, truncate_to_width};
 use crate::engine::format::{duration, with_limit};
 use crate::engine::task_text::task_name;
 use crate::engine::{Phase, State};
@@ -54,6 +54,11 @@ pub(super) fn text(name: &str, state: &State, status: LiveStatus, times: TimeSty
     let by_clock = times == TimeStyle::Clock;
     let mut parts = vec![match &state.phase {
         Phase::Checking => checking(state),
+        Phase::Looking => format!(
+            "iteration {}: {}",
+            state.iteration,
+            look_text::activity(state)
+        ),
         Phase::Committing => {
             format!(
                 "iteration {}: git {}",

@@ -14,7 +14,20 @@ pub(crate) fn payload(
     directory: &str,
 ) -> Value {
     let finished = finished.and_then(|line| serde_json::from_str(&line.to_json()).ok());
-    let payload = finished.unwrap_or_else(|| paused(state));
+    let payload = finished.unwrap_or_else(|| unfinished("paused", ExitCode::Resumable, state));
+    with_loop(payload, header, state, Liveness::Idle, directory)
+}
+
+/// Returns the object for a runner that has to exit because of an error, which it may not be able to
+/// record.
+pub(crate) fn error_payload(
+    header: &JournalHeader,
+    state: &State,
+    error: &str,
+    directory: &str,
+) -> Value {
+    let mut payload = unfinished("error", ExitCode::Failure, state);
+    payload.insert("error".to_owned(), json!(error));
     with_loop(payload, header, state, Liveness::Idle, directory)
 }
 
@@ -58,17 +71,18 @@ fn with_loop(
     Value::Object(payload)
 }
 
-fn paused(state: &State) -> Map<String, Value> {
-    let paused = json!({
-        "event": "paused",
+/// Returns the fields of an ending for a loop that has not ended.
+fn unfinished(event: &str, exit_code: ExitCode, state: &State) -> Map<String, Value> {
+    let unfinished = json!({
+        "event": event,
         "outcome": null,
         "stop_reason": null,
         "success": false,
-        "exit_code": ExitCode::Resumable.code(),
+        "exit_code": exit_code.code(),
         "iterations": state.iteration,
         "cost_usd": state.reported_cost(),
         "duration_s": state.active_ms as f64 / 1000.0,
         "worktree": state.plan.worktree.as_ref().map(|worktree| &worktree.path),
     });
-    paused.as_object().cloned().unwrap_or_default()
+    unfinished.as_object().cloned().unwrap_or_default()
 }

@@ -2,11 +2,15 @@
 
 use super::one_line;
 use super::scm_text;
+use crate::engine::format::shell_quote;
 use crate::engine::plan::Signal;
 use crate::engine::prompt::includes_notes;
 use crate::engine::{Limit, Liveness, Outcome, Phase, State, Status};
 use crate::lifecycle::session::client_of;
 use crate::store::JournalHeader;
+
+/// Maximum number of files that the command to accept their changes names.
+const ACCEPT_MAX: usize = 3;
 
 /// Describes what a loop that reached a limit or stalled lacked to be done. Returns `None` if only
 /// checks were red, or if the loop ended otherwise.
@@ -60,6 +64,30 @@ pub(super) fn missing(state: &State) -> Option<String> {
     };
     (green && !signals.is_empty())
         .then(|| format!("{but}the agent did not {}{hint}", signals.join(" or ")))
+}
+
+/// Says that an earlier iteration had better results than the one with which the loop ended, and how
+/// to return to it. Returns `None` if none had, or if the loop has not ended.
+pub(super) fn better(name: &str, state: &State) -> Option<String> {
+    state.outcome()?;
+    let best = state.better_iteration()?;
+    let total = state.plan.proof.checks.len();
+    let now = if state.checks.iter().any(Option::is_none) {
+        "; the last iteration was not checked".to_owned()
+    } else {
+        let reports = state.checks.iter().flatten();
+        let green = reports.filter(|report| report.is_green()).count();
+        format!(", now {green}")
+    };
+    let when = match best.iteration {
+        0 => "at the start".to_owned(),
+        number => format!("after iteration {number}"),
+    };
+    let were = if best.green == 1 { "was" } else { "were" };
+    Some(format!(
+        "{when}, {} of {total} checks {were} green{now}: ralph rewind {name} {}",
+        best.green, best.iteration
+    ))
 }
 
 /// Returns the lines of the agent's last error message. Empty unless the loop has failed.
@@ -154,6 +182,11 @@ pub(crate) fn next_step(
             format!("{resume} --now retries immediately")
         }
         (Status::Starting | Status::Running, _) => format!("ralph logs {name} -f"),
+        (_, Some(Outcome::Disputed { files, .. })) => {
+            let accept = accept_command(name, files);
+            let answer = resume_command(name, state, Some("\"…\""));
+            format!("{accept} · {answer}")
+        }
         (Status::Blocked, _) | (_, Some(Outcome::Stalled))
             if includes_notes(&state.plan.context) =>
         {
@@ -164,6 +197,36 @@ pub(crate) fn next_step(
         _ if state.plan.agent.command.is_empty() => return None,
         _ => resume,
     })
+}
+
+/// Returns a glob that matches exactly this path. A directory's path ends with a slash, and the glob
+/// matches everything in it.
+fn escape_glob(path: &str) -> String {
+    let mut glob = String::new();
+    for c in path.chars() {
+        match c {
+            '*' | '?' | '[' | ']' | '{' | '}' | '\\' => glob.extend(['[', c, ']']),
+            c => glob.push(c),
+        }
+    }
+    if glob.ends_with('/') {
+        glob.push_str("**");
+    }
+    glob
+}
+
+/// Returns the command that accepts the changes of these files.
+fn accept_command(name: &str, files: &[String]) -> String {
+    let globs: Vec<String> = if files.is_empty() || files.len() > ACCEPT_MAX {
+        vec!["**".to_owned()]
+    } else {
+        files.iter().map(|file| escape_glob(file)).collect()
+    };
+    let flags: Vec<String> = globs
+        .iter()
+        .map(|glob| format!(" --accept {}", shell_quote(glob)))
+        .collect();
+    format!("ralph resume {name}{}", flags.concat())
 }
 
 /// Returns the command that continues a loop that is not running, with an answer that is quoted for

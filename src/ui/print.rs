@@ -7,10 +7,11 @@
 //! - The console writes through `output_queue`. It cleans an agent's output line by line.
 //! - An agent's own screen, shown while it has the terminal, passes `escape_filter`.
 //! - [`write_cleaned`] prints lines that a `GutterWriter` or an `ActPrinter` has cleaned.
-//! - [`copy_raw`] copies an agent's output to a file or a pipe.
+//! - [`copy_raw`] copies an agent's output, or a patch, to a file or a pipe.
 //! - `ralph attach` hands the terminal to tmux.
 
-use super::{StyledText, TextStyle, adapt, one_line, styled};
+use super::tty::{error_width, width};
+use super::{StyledText, TextStyle, adapt, hang, one_line, styled};
 use crate::engine::ExitCode;
 use crate::engine::plain_text::{escape_json, visible};
 use crate::lifecycle::error::CommandError;
@@ -39,10 +40,12 @@ pub(crate) fn print_styled(text: StyledText) -> Result<(), CommandError> {
     ignore_closed_pipe(write_cleaned(adapt(text.into_string()).as_bytes()))
 }
 
-/// Prints a message about a completed command. Ignores write errors, because the command has
-/// succeeded.
+/// Prints a message about a completed command. On a terminal, breaks its lines between words.
+/// Ignores write errors, because the command has succeeded.
 pub(crate) fn print_message(text: &str) {
-    let _ = print_text(text);
+    let columns = width();
+    let lines = text.split('\n').map(|line| hang(line, columns, 0, 2));
+    let _ = print_text(&lines.collect::<Vec<_>>().join("\n"));
 }
 
 /// Prints a warning to standard error.
@@ -52,16 +55,11 @@ pub(crate) fn warn(message: impl Display) {
 
 /// Prints a console's warning on one line, with a prefix in color if `color` is true.
 pub(super) fn warn_styled(message: &str, color: bool) {
-    let prefix = styled(
-        "ralph: warning:",
-        TextStyle::Yellow,
-        color && stderr().is_terminal(),
-    );
-    let _ = writeln!(
-        stderr(),
-        "{}",
-        adapt(format!("{prefix} {}", one_line(message)))
-    );
+    let prefix = "ralph: warning:";
+    let styled = styled(prefix, TextStyle::Yellow, color && stderr().is_terminal());
+    let message = one_line(message);
+    let message = hang(&message, error_width(), prefix.len() + 1, MESSAGE_INDENT);
+    let _ = writeln!(stderr(), "{}", adapt(format!("{styled} {message}")));
 }
 
 /// Prints a line that is neither a warning nor a command's output to standard error.
@@ -129,7 +127,12 @@ pub(crate) fn write_cleaned(lines: &[u8]) -> io::Result<()> {
     write_out(lines)
 }
 
-/// Copies an agent's output unchanged to standard output, which must not be a terminal.
+/// Prints a command's output unchanged to a file or a pipe. Handles errors like [`print_output`].
+pub(crate) fn print_raw(bytes: &[u8]) -> Result<(), CommandError> {
+    ignore_closed_pipe(copy_raw(bytes))
+}
+
+/// Copies an agent's output, or a patch, unchanged to standard output, which must not be a terminal.
 pub(crate) fn copy_raw(bytes: &[u8]) -> io::Result<()> {
     write_out(bytes)
 }
@@ -148,9 +151,22 @@ fn write_out(bytes: &[u8]) -> io::Result<()> {
     out.write_all(bytes).and_then(|()| out.flush())
 }
 
+/// The columns of `ralph: ` and of `  hint: `, by which the rows of a long line are indented.
+const MESSAGE_INDENT: usize = 7;
+const HINT_INDENT: usize = 8;
+
 /// Prints a message to standard error. Its later lines are indented, so that none looks like a
-/// message of its own. Ignores write errors, because there is no place to report them.
+/// message of its own. On a terminal, its lines are broken between words. Ignores write errors,
+/// because there is no place to report them.
 fn write_err(message: &str) {
-    let message = visible(message).replace('\n', "\n  ");
-    let _ = writeln!(stderr(), "{}", adapt(message));
+    let (message, width) = (visible(message), error_width());
+    let lines = message
+        .lines()
+        .enumerate()
+        .map(|(number, line)| match number {
+            0 => hang(line, width, 0, MESSAGE_INDENT),
+            _ => hang(line, width, 2, HINT_INDENT),
+        });
+    let text = lines.collect::<Vec<_>>().join("\n  ");
+    let _ = writeln!(stderr(), "{}", adapt(text));
 }

@@ -1,16 +1,17 @@
 //! Formats the status of loops for `ralph status` and `ralph ls`, as text and as JSON.
 
-use super::cost::{cost_of_limit, cost_text};
+use super::cost::cost_of_limit;
 use super::event_line::{check_command, seconds, verdict};
 use super::{
-    display_width, loop_order, one_line, outcome_text, rest_text, truncate_to_width, worktree_text,
+    display_width, look_text, loop_order, one_line, outcome_text, rest_text, truncate_to_width,
+    worktree_text,
 };
 use crate::engine::display::char_width;
 use crate::engine::event::Request;
 use crate::engine::limits::LIMITS;
 use crate::engine::task_text::{task_name, task_verdict};
 use crate::engine::{Amount, Limit, Liveness, Outcome, Phase, State, Status};
-use crate::store::{LoopView, rfc3339};
+use crate::store::{EndedLoop, LoopView, rfc3339};
 use serde_json::{Value, json};
 
 /// Returns a loop's status as a JSON object.
@@ -46,6 +47,12 @@ pub(crate) fn object(view: &LoopView, liveness: Liveness, directory: &str) -> Va
         "directory": directory,
         "parent": header.parent,
         "checks": checks(state),
+        "checkpoint": state.checkpoint.newest,
+        "best_iteration": state.best_iteration().map(|best| best.iteration),
+        "better_iteration": state
+            .better_iteration()
+            .filter(|_| outcome.is_some())
+            .map(|best| best.iteration),
         "scm": tasks(state),
         "iterations": iterations(state),
         "last_reason": last.and_then(|last| last.reason),
@@ -141,6 +148,7 @@ pub(crate) fn text(view: &LoopView, liveness: Liveness, directory: &str) -> Stri
     ];
     rows.extend(progress_rows(state, running));
     rows.extend(proof_rows(state));
+    rows.extend(outcome_text::better(&header.name, state).map(|text| ("Better", text)));
     rows.push(("Task", task(state)));
     rows.push(agent_row(state));
     rows.extend(header.parent.clone().map(|parent| ("Parent", parent)));
@@ -292,6 +300,7 @@ fn activity(state: &State) -> Option<String> {
             let check = state.checks.iter().position(Option::is_none)?;
             format!("checking {}", check_command(state, check))
         }
+        Phase::Looking => look_text::activity(state),
         Phase::Committing => format!("git {}", task_name(state, state.next_scm_task()?)),
         Phase::Running { .. } => match state.request {
             Request::Go => "the agent is running".into(),
@@ -341,6 +350,9 @@ fn local(ms: i64) -> String {
         .unwrap_or_default()
 }
 
+/// The cost of a loop in [`table`] if no agent reported one.
+const UNKNOWN_COST: &str = "?";
+
 /// One row of [`table`].
 pub(crate) struct LoopRow {
     parent: Option<String>,
@@ -354,11 +366,26 @@ impl LoopRow {
             header.name.clone(),
             short_status(state, liveness),
             state.iteration_label(state.iteration),
-            cost_text(state).unwrap_or_else(|| "?".into()),
+            state.cost_text().unwrap_or_else(|| UNKNOWN_COST.into()),
             one_line(&state.plan.workspace.display().to_string()),
         ];
         Self {
             parent: header.parent.clone(),
+            cells,
+        }
+    }
+
+    /// Returns the row of a loop that has ended.
+    pub(crate) fn ended(ended: EndedLoop) -> Self {
+        let cells = [
+            ended.name,
+            ended.status.as_str().to_owned(),
+            ended.iteration,
+            ended.cost.unwrap_or_else(|| UNKNOWN_COST.into()),
+            one_line(&ended.workspace.display().to_string()),
+        ];
+        Self {
+            parent: ended.parent,
             cells,
         }
     }

@@ -1,6 +1,5 @@
 //! Formats the summary at the end of a run: outcome, effort, changes and the next step.
 
-use super::cost::cost_text;
 use super::{StyledText, TextStyle, event_line, one_line, outcome_text, scm_text, worktree_text};
 use crate::engine::format::{duration, iteration_count, thousands};
 use crate::engine::{Liveness, Outcome, State, Status};
@@ -65,6 +64,9 @@ pub(crate) fn text(
         &one_line(&outcome_text::missing(state).unwrap_or_default()),
         None,
     );
+    if let Some(better) = outcome_text::better(&header.name, state) {
+        row("better", "", Some((&one_line(&better), TextStyle::Yellow)));
+    }
     for child in children {
         row("child", "", Some((&one_line(child), TextStyle::Red)));
     }
@@ -104,12 +106,16 @@ fn headline(state: &State, reason: Option<String>) -> (String, TextStyle) {
         Some((_, why)) => format!(": {}", one_line(&why.detail)),
         None => String::new(),
     };
-    let text = format!("{sign} {}{}", status.as_str(), reason.unwrap_or(why));
+    let name = match state.outcome() {
+        Some(Outcome::Disputed { .. }) => "disputed",
+        _ => status.as_str(),
+    };
+    let text = format!("{sign} {name}{}", reason.unwrap_or(why));
     (text, style)
 }
 
 /// Returns the short result that `--quiet` prints. `children` names failed child loops.
-pub(crate) fn result(state: &State, children: &[String]) -> String {
+pub(crate) fn result(name: &str, state: &State, children: &[String]) -> String {
     let mut text = format!("{} ({})\n", headline(state, None).0, took(state));
     let checks = state.plan.proof.checks.iter().zip(&state.checks);
     let red = checks.filter_map(|(check, report)| {
@@ -121,6 +127,9 @@ pub(crate) fn result(state: &State, children: &[String]) -> String {
     }
     for line in outcome_text::last_error(state) {
         let _ = writeln!(text, "  | {line}");
+    }
+    if let Some(better) = outcome_text::better(name, state) {
+        let _ = writeln!(text, "  {}", one_line(&better));
     }
     for child in children {
         let _ = writeln!(text, "  child {}", one_line(child));
@@ -145,7 +154,7 @@ pub(crate) fn result(state: &State, children: &[String]) -> String {
 }
 
 fn took(state: &State) -> String {
-    let cost = cost_text(state).unwrap_or_else(|| "cost unknown".into());
+    let cost = state.cost_text().unwrap_or_else(|| "cost unknown".into());
     let used = state.tokens.total();
     let tokens = if used > 0 {
         format!(", {} tokens", thousands(used))

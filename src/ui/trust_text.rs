@@ -1,19 +1,25 @@
 //! Formats text about the trust in a project's settings: what they would run, and the question
 //! whether they may.
 
-use super::{display_width, one_line};
+use super::tty::error_width;
+use super::wrap::hang_all;
+use super::{display_width, hang, one_line};
+use crate::engine::plain_text::visible;
 use crate::lifecycle::trust::{GuardedFile, TrustRecord};
 use std::fmt::Write as _;
 use std::path::Path;
 
 /// Describes what a file would run, and how it has changed if the user trusted it before. Nothing
-/// is left out: each value is shown in full, with its line breaks.
+/// is left out: each value is shown in full, with its line breaks. On a terminal, a long value does
+/// not continue in the first column, where it could look like a row, or like ralph's own words.
 pub(crate) fn describe(file: &GuardedFile, workspace: &Path, diff: Option<&str>) -> String {
     let (name, dir) = (&file.name, workspace.display());
     let mut text = match diff {
         None => format!("{name} in {dir} is not trusted yet. It sets:\n"),
         Some(_) => format!("{name} in {dir} has changed since you trusted it. It now sets:\n"),
     };
+    let columns = error_width();
+    text = hang(&text, columns, 0, 2).into_owned();
     // A name that the file chose must not look like another row.
     let keys = file.values.iter().map(|value| one_line(&value.key));
     let keys: Vec<String> = keys.collect();
@@ -22,6 +28,7 @@ pub(crate) fn describe(file: &GuardedFile, workspace: &Path, diff: Option<&str>)
         let mut key = key.as_str();
         for line in value.text.split('\n') {
             let pad = " ".repeat(width.saturating_sub(display_width(key)));
+            let line = hang_all(&visible(line), columns, width + 4);
             let _ = writeln!(text, "  {key}{pad}  {line}");
             key = "";
         }
@@ -29,6 +36,7 @@ pub(crate) fn describe(file: &GuardedFile, workspace: &Path, diff: Option<&str>)
     if let Some(diff) = diff {
         text.push_str("The difference:\n");
         for line in diff.lines() {
+            let line = hang_all(&visible(line), columns, 3);
             let _ = writeln!(text, "  {line}");
         }
     }
@@ -88,6 +96,15 @@ pub(crate) fn declined(files: &[GuardedFile]) -> String {
         "{} not trusted, so nothing was started",
         subject(files, "is", "are")
     )
+}
+
+/// Says how to run without the files. `--config` replaces the project's file, but not the local one.
+pub(crate) fn how_to_do_without(files: &[GuardedFile]) -> &'static str {
+    if files.iter().all(|file| !file.is_local()) {
+        "edit it, or leave it out: `--config FILE` uses another settings file instead"
+    } else {
+        "edit or remove what you do not trust"
+    }
 }
 
 /// Returns the note of a session whose loop runs without what the files would run.

@@ -1,6 +1,7 @@
-//! Detects the properties of the terminal on standard output.
+//! Detects the properties of the terminals on standard output and standard error.
 
-use std::io::{IsTerminal, stdout};
+use std::io::{IsTerminal, stderr, stdout};
+use std::os::fd::AsFd;
 
 /// Returns whether standard output is a terminal.
 pub(crate) fn is_terminal() -> bool {
@@ -26,7 +27,16 @@ pub(super) fn is_dumb() -> bool {
 
 /// Returns the terminal's width in columns. `None` if standard output is not a terminal.
 pub(crate) fn width() -> Option<usize> {
-    let size = rustix::termios::tcgetwinsize(stdout()).ok()?;
+    width_of(stdout())
+}
+
+/// Returns the width of the terminal on standard error. `None` if it is not a terminal.
+pub(crate) fn error_width() -> Option<usize> {
+    width_of(stderr())
+}
+
+fn width_of(terminal: impl AsFd) -> Option<usize> {
+    let size = rustix::termios::tcgetwinsize(terminal).ok()?;
     Some(if size.ws_col == 0 {
         80
     } else {

@@ -12,7 +12,11 @@ pub(super) fn location(worktree: &Worktree, state: &State) -> String {
     let moved = state.scm.elsewhere.moved(&worktree.branch);
     let moved = moved.map(|text| format!(" ({text})")).unwrap_or_default();
     let revision = revision(worktree, state);
-    format!("{} on {revision}{moved}", worktree.path.display())
+    let path = worktree.path.display();
+    if !worktree.path.exists() {
+        return format!("{path}, which no longer exists, on {revision}{moved}");
+    }
+    format!("{path} on {revision}{moved}")
 }
 
 /// Returns the branch, or the abbreviated commit, that has the work.
@@ -41,7 +45,7 @@ pub(super) fn commands(
         _ => worktree.base.chars().take(SHORT_ID).collect(),
     };
     let mut commands = vec![("inspect", format!("git diff {base}...{branch}"))];
-    if state.has_uncommitted_work() && !running {
+    if state.has_uncommitted_work() && !running && worktree.path.exists() {
         // Merging the branch would leave out this work. The hook that refused the commit, if any,
         // would refuse it again.
         let git = format!("git -C {}", shell_quote(&worktree.path.to_string_lossy()));
@@ -68,8 +72,9 @@ pub(super) fn unsaved(state: &State, running: bool) -> Option<String> {
 }
 
 fn uncommitted(state: &State, running: bool) -> Option<String> {
-    state.plan.worktree.as_ref()?;
+    let worktree = state.plan.worktree.as_ref()?;
     match &state.scm.uncommitted {
+        _ if !worktree.path.exists() => None,
         Some(pending) => {
             let why = scm_text::error_line(&pending.report)
                 .map(|why| format!(": {why}"))

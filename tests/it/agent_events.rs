@@ -309,7 +309,7 @@ fn a_background_command_of_the_agent_is_waited_for() {
 fn a_running_tool_counts_as_activity_but_retries_do_not() {
     let retry = r#"{"type":"system","subtype":"api_retry","attempt":1,"max_retries":9,"error":"overloaded"}"#;
     let retries = format!("while :; do echo '{retry}'; sleep 0.1; done");
-    let args = [&RUN[..], &["1", "--inactivity-timeout", "700ms"]].concat();
+    let args = [&RUN[..], &["1", "--inactivity-timeout", "1500ms"]].concat();
     let test = agent("claude", &format!("{INIT}\n"), &retries);
     let outage = [&args[..], &["--probe", "10ms..10ms", "--max-rest", "1ms"]].concat();
     test.ralph(&outage)
@@ -317,7 +317,7 @@ fn a_running_tool_counts_as_activity_but_retries_do_not() {
         .says("its service fails or cannot be reached");
     let done =
         r#"{"type":"user","message":{"content":[{"type":"tool_result","tool_use_id":"t"}]}}"#;
-    let then = format!("sleep 1.5; cat <<'E'\n{done}\n{}\nE", result(PROMISE));
+    let then = format!("sleep 2; cat <<'E'\n{done}\n{}\nE", result(PROMISE));
     let test = agent("claude", &format!("{INIT}\n{TOOL}\n"), &then);
     test.ralph(&args).exits(0);
 }

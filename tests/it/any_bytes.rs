@@ -1,7 +1,9 @@
 //! Checks the properties that hold for any input on their seeds and on a bounded number of
 //! mutations of them. `fuzz/` searches further.
 
-use crate::properties::{decoder, hook, loop_file, redaction, reset_time, transcript};
+use crate::properties::{
+    decoder, hook, journal, loop_file, redaction, reset_time, settings, transcript,
+};
 use ralph::testing::Replay;
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -9,7 +11,7 @@ use std::path::Path;
 /// A property, its seeds, and the number of mutations to try for each seed.
 type Property = (fn(&[u8]), Vec<Vec<u8>>, usize);
 
-fn properties() -> [Property; 6] {
+fn properties() -> [Property; 8] {
     [
         (decoder::check, decoder::seeds(), 2),
         (reset_time::check, reset_time::seeds(), 200),
@@ -17,6 +19,8 @@ fn properties() -> [Property; 6] {
         (hook::check, hook::seeds(), 200),
         (loop_file::check, loop_file::seeds(), 500),
         (transcript::check, transcript::seeds(), 100),
+        (journal::check, journal::seeds(), 5),
+        (settings::check, settings::seeds(), 50),
     ]
 }
 

@@ -505,7 +505,7 @@ fn quiet_prints_only_the_result() {
         .exits(0);
     assert_eq!(
         without_times(&done.out),
-        "✔ done: every check is green (1 iteration, TIME, cost unknown)\n"
+        "✔ done: every check is green; nothing was changed (1 iteration, TIME, cost unknown)\n"
     );
     assert_eq!(done.err, "");
     let done = test
@@ -552,7 +552,16 @@ fn json_prints_one_event_per_line_and_the_last_is_the_result() {
     assert_eq!(
         names,
         [
-            "opened", "checked", "started", "spawned", "ended", "checked", "drained", "finished"
+            "opened",
+            "checkpointed",
+            "checked",
+            "started",
+            "spawned",
+            "ended",
+            "checked",
+            "surveyed",
+            "drained",
+            "finished"
         ]
     );
     assert!(
@@ -971,6 +980,11 @@ fn ls_lists_every_loop() {
         .map(|line| line.rfind("  ").unwrap())
         .collect();
     assert!(columns.windows(2).all(|pair| pair[0] == pair[1]), "{table}");
+    for name in ["b", "long-name"] {
+        fs::remove_file(test.loop_dir(name).join("state.json")).unwrap();
+    }
+    let without_cache = test.ralph(&["ls"]).exits(0).out;
+    assert_eq!(without_cache, table, "deleting a cache changes nothing");
     let all: Value = serde_json::from_str(&test.ralph(&["ls", "--json"]).exits(0).out).unwrap();
     for (entry, name) in all.as_array().unwrap().iter().zip(["b", "long-name"]) {
         assert_eq!(*entry, test.status(name));
@@ -1061,7 +1075,7 @@ fn on_a_terminal_a_live_line_is_drawn_at_the_bottom_and_erased_at_the_end() {
 [ralph] a: iteration 1 completed (exit: 0, duration: TIME)
 [ralph] a: check `echo checked`: green (TIME)
 [ralph] a: loop complete after 1 iteration
-✔ done: every check is green
+✔ done: every check is green; nothing was changed
   took     1 iteration, TIME, cost unknown
   check    echo checked green (TIME)
   changed  nothing

@@ -164,7 +164,7 @@ fn every_example_in_the_journal_page_is_valid() {
             events.push(name["event"].as_str().unwrap().to_owned());
         }
     }
-    assert_eq!((headers, messages), (1, 5));
+    assert_eq!((headers, messages), (1, 6));
     events.dedup();
     let described: Vec<&str> = text
         .lines()

@@ -235,7 +235,7 @@ fn doctor_fails_if_the_state_directory_cannot_be_created() {
 fn kernel_features_are_tested_by_using_them() {
     let report = report(&machine(&[GIT]));
     assert_eq!(named(&report["system"], "subreaper")["available"], true);
-    for name in ["pidfd", "landlock", "user namespaces"] {
+    for name in ["pidfd", "landlock", "user namespaces", "views"] {
         assert!(named(&report["system"], name)["note"].is_string());
     }
 }

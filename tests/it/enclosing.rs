@@ -10,7 +10,7 @@ const RALPH: &str = env!("CARGO_BIN_EXE_ralph");
 
 /// Runs a command without the loop's variables.
 const BARE: &str = "env -i PATH=\"$PATH\" HOME=\"$HOME\" RALPH_STATE_DIR=\"$RALPH_STATE_DIR\" \
-                    RALPH_TEST=\"$RALPH_TEST\"";
+                    TEST_MARK=\"$TEST_MARK\"";
 
 /// Creates a loop `b`, which is paused before its first iteration.
 fn with_other_loop(test: Test) -> Test {
@@ -60,6 +60,7 @@ fn an_agent_cannot_control_other_loops_whatever_its_environment_says() {
         "resume b",
         "say b hello",
         "rm b",
+        "rewind b 0",
         "rm --ended",
     ];
     let tries = verbs.map(|verb| {

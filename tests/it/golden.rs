@@ -365,7 +365,12 @@ fn loops_run_as_the_newest_recorded_version_ran_them() {
                     line.get("event")
                         .is_none_or(|kind| known.contains(kind.as_str().unwrap()))
                 });
-                assert_same(&path, lines(&read(&recorded.join(&path))), now);
+                let mut before = lines(&read(&recorded.join(&path)));
+                // A short rest may be over before the runner begins to wait for its end.
+                for lines in [&mut before, &mut now] {
+                    lines.retain(|line| line["event"] != "woke");
+                }
+                assert_same(&path, before, now);
             };
             same("run.jsonl", printed);
             assert_eq!(

@@ -18,19 +18,20 @@ const IMPORTS: &[(&str, &[&str])] = &[
     ("terminal", &["engine", "os", "process"]),
     ("agent", &["engine", "os", "process"]),
     ("git", &["engine", "os", "process"]),
+    ("proof", &["engine", "os", "process", "git"]),
     ("client", &["engine", "os", "process"]),
     ("config", &["engine", "os", "agent"]),
     (
         "runner",
         &[
-            "engine", "os", "store", "process", "terminal", "agent", "git", "client",
+            "engine", "os", "store", "process", "terminal", "agent", "git", "proof", "client",
         ],
     ),
     (
         "lifecycle",
         &[
-            "engine", "os", "store", "process", "terminal", "agent", "git", "client", "config",
-            "runner",
+            "engine", "os", "store", "process", "terminal", "agent", "git", "proof", "client",
+            "config", "runner",
         ],
     ),
     ("ui", &["engine", "os", "store", "git", "lifecycle"]),
@@ -45,6 +46,7 @@ const IMPORTS: &[(&str, &[&str])] = &[
             "terminal",
             "agent",
             "git",
+            "proof",
             "client",
             "config",
             "runner",
@@ -63,6 +65,7 @@ const IMPORTS: &[(&str, &[&str])] = &[
             "terminal",
             "agent",
             "git",
+            "proof",
             "client",
             "config",
             "runner",
@@ -86,7 +89,7 @@ const IMPURE: &[&str] = &[
 ];
 
 /// Modules that work in directories to which an agent can write.
-const EXPOSED: &[&str] = &["store", "lifecycle", "runner", "library", "ui"];
+const EXPOSED: &[&str] = &["store", "lifecycle", "proof", "runner", "library", "ui"];
 
 /// Calls that open a file whatever it is: a FIFO would block them, and a huge file would fill the
 /// memory.

@@ -161,7 +161,7 @@ impl Test {
         command.env("RALPH_STATE_DIR", self.state_dir());
         // This test's own tmux server; the path of its socket must stay short.
         command.env("TMUX_TMPDIR", self.root.path());
-        command.env("RALPH_TEST", &self.mark);
+        command.env("TEST_MARK", &self.mark);
         command.env("GIT_CONFIG_NOSYSTEM", "1");
         for who in ["AUTHOR", "COMMITTER"] {
             command
@@ -313,7 +313,7 @@ impl Test {
 
     /// Returns the living processes with this test's marker.
     pub(crate) fn survivors(&self) -> Vec<u32> {
-        let mark = format!("RALPH_TEST={}", self.mark);
+        let mark = format!("TEST_MARK={}", self.mark);
         let marked = |pid: &u32| {
             let environment = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
             environment
@@ -340,7 +340,7 @@ impl Drop for Test {
                 .args(["-L", "ralph", "kill-server"])
                 .output();
         }
-        let deadline = Instant::now() + Duration::from_secs(2);
+        let deadline = Instant::now() + PATIENCE / 3;
         let mut left = self.survivors();
         while !left.is_empty() && Instant::now() < deadline {
             std::thread::sleep(Duration::from_millis(10));

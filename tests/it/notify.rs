@@ -3,7 +3,7 @@
 use crate::crash::crash;
 use crate::kit::{Test, until};
 use crate::scripting::{fields, names};
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::fs;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -133,6 +133,29 @@ fn what_a_marker_says_is_part_of_the_outcome_everywhere() {
         test.ralph(&["status", "a"]).exits(0).says(detail);
         test.ralph(&["bus", "tail"]).exits(0).says(detail);
     }
+}
+
+#[test]
+fn notify_is_run_when_an_error_ends_the_runner() {
+    let test = Test::new();
+    let cut = "printf '' >$RALPH_STATE_DIR/loops/a/journal.jsonl";
+    let args = ["run", "x", "--name", "a", "--notify", "cat >told.json"];
+    let done = test.ralph(&[&args[..], &["--", "sh", "-c", cut]].concat());
+    done.exits(1).complains(" are missing");
+    let told = told(&test);
+    let message = told["error"].as_str().unwrap();
+    assert!(
+        message.contains("journal.jsonl was changed by another process"),
+        "{message}"
+    );
+    assert_eq!(
+        (&told["event"], &told["name"]),
+        (&json!("error"), &json!("a"))
+    );
+    assert_eq!(
+        (&told["success"], &told["exit_code"], &told["outcome"]),
+        (&json!(false), &json!(1), &Value::Null)
+    );
 }
 
 #[test]

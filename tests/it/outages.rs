@@ -170,7 +170,7 @@ fn an_agent_that_never_reports_an_event_is_unavailable() {
             "-m",
             "1",
             "--inactivity-timeout",
-            "500ms",
+            "1500ms",
         ];
         test.ralph(&args)
             .exits(0)
@@ -191,13 +191,13 @@ fn a_silent_plain_text_agent_is_restarted_at_once() {
         "--name",
         "a",
         "--inactivity-timeout",
-        "500ms",
+        "1500ms",
         "--",
         "mine",
     ];
     test.ralph(&args)
         .exits(0)
-        .says("inactivity timeout (500ms), restarting");
+        .says("inactivity timeout (1.5s), restarting");
 }
 
 #[test]

@@ -23,7 +23,7 @@ const KEYS: [&str; 15] = [
     "tested",
     "approve",
 ];
-const OPTIONAL: [&str; 13] = [
+const OPTIONAL: [&str; 14] = [
     "allow",
     "reason",
     "error-lines",
@@ -37,6 +37,7 @@ const OPTIONAL: [&str; 13] = [
     "login-variables",
     "keys",
     "inside",
+    "own-paths",
 ];
 const LEVELS: [&str; 3] = ["none", "edits", "all"];
 const MEANINGS: [&str; 5] = ["waiting", "login", "usage", "permission", "limit"];

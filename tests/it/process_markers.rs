@@ -3,7 +3,7 @@
 use crate::kit::{Test, until};
 use crate::process::{AGENT, ready};
 use std::fs;
-use std::time::{Duration, UNIX_EPOCH};
+use std::time::UNIX_EPOCH;
 
 const RALPH: &str = env!("CARGO_BIN_EXE_ralph");
 const RUN: [&str; 6] = ["run", "t", "--name", "a", "--agent", AGENT];
@@ -104,10 +104,8 @@ fn a_done_marker_during_a_run_is_seen_at_once() {
         .unwrap();
     let made = made.duration_since(UNIX_EPOCH).unwrap().as_millis() as i64;
     let late = noticed["at_ms"].as_i64().unwrap() - made;
-    assert!(
-        Duration::from_millis(late.unsigned_abs()) < Duration::from_secs(1),
-        "{late} ms"
-    );
+    // Without a watch, it could take 16 seconds.
+    assert!(late < 8000, "{late} ms");
     assert_eq!(test.status("a")["status"], "running", "it has its grace");
     test.ralph(&["stop", "a"]).exits(0);
     live.end()

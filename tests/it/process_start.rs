@@ -68,13 +68,7 @@ fn a_check_ends_with_its_shell_not_with_its_output_and_leaves_nothing() {
 fn a_check_that_ignores_term_past_its_timeout_is_killed_and_red() {
     let test = Test::new().script("iteration 1\n say nothing\n");
     let check = "trap '' TERM; echo $$ > pid; sleep 600; sleep 600";
-    let flags = [
-        "--no-preflight",
-        "--check-timeout",
-        "500ms",
-        "--check",
-        check,
-    ];
+    let flags = ["--no-preflight", "--check-timeout", "2s", "--check", check];
     test.ralph(&[&SCRIPTED[..], &flags].concat())
         .exits(1)
         .says("red (timeout after")
@@ -94,13 +88,7 @@ fn a_check_that_exits_well_after_its_timeout_is_still_red() {
     test.ralph(
         &[
             &SCRIPTED[..],
-            &[
-                "--no-preflight",
-                "--check-timeout",
-                "500ms",
-                "--check",
-                check,
-            ],
+            &["--no-preflight", "--check-timeout", "2s", "--check", check],
         ]
         .concat(),
     )

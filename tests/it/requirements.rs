@@ -31,7 +31,10 @@ fn after<'a>(text: &'a str, word: &str) -> BTreeSet<&'a str> {
 
 #[test]
 fn test_sh_lists_what_each_test_needs() {
-    let tests = sources(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it"));
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let tests = [root.join("tests/it"), root.join("src")]
+        .map(sources)
+        .concat();
     let needed: BTreeSet<&str> = tests
         .iter()
         .flat_map(|text| after(text, "mod needs_"))
@@ -40,7 +43,7 @@ fn test_sh_lists_what_each_test_needs() {
     assert_eq!(
         after(&script, "tests_need "),
         needed,
-        "in test.sh, and as modules of tests/it"
+        "in test.sh, and as modules of tests"
     );
 }
 

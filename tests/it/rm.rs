@@ -208,14 +208,14 @@ fn a_worktree_is_removed_only_on_request_and_only_if_its_work_exists_elsewhere()
         &test,
         &["rm", "a", "--worktree"],
         "removing the worktree of \"a\" would lose work: 1 commit",
-        "git merge ralph/a",
+        "to keep the work, run `git merge ralph/a`",
     );
     std::fs::write(place.join("new"), "x").unwrap();
     refused(
         &test,
         &["rm", "a", "--worktree"],
         "1 commit and 1 uncommitted file (new)",
-        "--force",
+        "to keep the work, commit it in ",
     );
     std::fs::remove_file(place.join("new")).unwrap();
     assert_eq!(test.sh("git branch --list 'ralph/*'").trim(), "+ ralph/a");

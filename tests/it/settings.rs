@@ -47,6 +47,15 @@ const KEYS: &[(&str, &str, &str, &str)] = &[
         r#""prepend""#,
     ),
     ("preflight", "false", "/proof/preflight", "false"),
+    (
+        "secondLook",
+        r#""always""#,
+        "/proof/second_look",
+        r#""always""#,
+    ),
+    ("protect", r#"["api/"]"#, "/proof/protect/0", r#""api/""#),
+    ("allow", r#"["golden/"]"#, "/proof/allow/0", r#""golden/""#),
+    ("checkpoints", "false", "/checkpoints", "null"),
     ("maxIterations", "3", "/limits/iterations", "3"),
     ("maxCost", "1.5", "/limits/cost_usd", "1.5"),
     ("allowUnknownCost", "true", "/limits/cost_usd", "2.0"),
@@ -983,7 +992,7 @@ fn flags_outweigh_the_settings_of_one_check() {
     let flags = ["--check-timeout", "200ms", "--on-fail", "prepend"];
     let done = test.ralph(&[&["run", "x", "-m", "1"], &flags[..], &["--", "true"]].concat());
     done.exits(1)
-        .says("red (timeout after 2")
+        .says("red (timeout after ")
         .says("; --check-timeout sets the limit); its output comes first in the next prompt");
 }
 
@@ -996,5 +1005,22 @@ fn an_empty_agent_command_is_an_error() {
             .exits(2)
             .complains(".ralph/settings.json: agent: command is empty")
             .complains("the first installed agent");
+    }
+}
+
+#[test]
+fn the_items_of_a_command_are_its_arguments() {
+    for (command, printed) in [
+        (
+            r#"["sh", "-c", "echo \"$1|$2\"", "x", "a b", "c"]"#,
+            "a b|c",
+        ),
+        (r#"["sh -c 'echo one'"]"#, "one"),
+        (r#""sh -c 'echo two'""#, "two"),
+    ] {
+        let settings = format!(r#"{{"agent": {{"command": {command}}}}}"#);
+        let test = Test::new().file(".ralph/settings.json", &settings);
+        let args = ["run", "x", "--name", "a", "-m", "1", "--no-promise"];
+        test.ralph(&args).exits(0).says(&format!("  | {printed}\n"));
     }
 }

@@ -309,7 +309,8 @@ fn a_moved_state_directory_ends_the_loop_with_a_message() {
         "test -e once || mv $RALPH_STATE_DIR $RALPH_STATE_DIR.moved; touch once",
     )
     .exits(1)
-    .complains("the loop's directory was deleted or moved: ");
+    .complains("the loop's directory was deleted or moved: ")
+    .complains("hint: move it back and run `ralph resume a`, or start a new loop\n");
     assert!(
         !test.state_dir().exists(),
         "nothing was created in its place"
@@ -317,6 +318,17 @@ fn a_moved_state_directory_ends_the_loop_with_a_message() {
     fs::rename(test.root().join("state.moved"), test.state_dir()).unwrap();
     assert_eq!(test.status("a")["outcome"]["why"], "disk");
     test.ralph(&["resume", "a"]).exits(0);
+    assert_eq!(spawned(&test), 2);
+}
+
+#[test]
+fn a_link_in_place_of_the_task_directory_leads_nowhere() {
+    let test = Test::new().file("mine/progress.md", "notes\n");
+    let link = "rm -rf $RALPH_TASK_DIR; ln -s $PWD/mine $RALPH_TASK_DIR";
+    let args = ["run", "x", "--name", "a", "-m", "2", "--no-promise", "--"];
+    test.ralph(&[&args[..], &["sh", "-c", link]].concat())
+        .exits(0);
+    assert_eq!(test.read("mine/progress.md"), "notes\n");
     assert_eq!(spawned(&test), 2);
 }
 

@@ -290,10 +290,10 @@ while :; do i=$((i+1)); printf '\033[1;1H%d' $i; sleep 0.1; done
 fn a_screen_whose_text_changes_is_not_inactive() {
     let agent = r"#!/bin/sh
 echo ready; read x
-for n in 1 2 3 4 5 6 7 8; do printf '\033[1;1H%s' $n; sleep 0.3; done
+for n in 1 2 3 4 5 6 7 8; do printf '\033[1;1H%s' $n; sleep 0.4; done
 ";
     let test = on_terminal(agent);
-    run(&test, &["--prompt", "go", "--inactivity-timeout", "1s"])
+    run(&test, &["--prompt", "go", "--inactivity-timeout", "2500ms"])
         .exits(0)
         .says("iteration 1 completed (exit: 0");
 }

@@ -72,6 +72,7 @@ fn every_key_that_runs_or_widens_is_refused_until_it_is_trusted() {
         ),
         ("approve", "approve = 'ALL'\n"),
         ("allowApiKey", "allow-api-key = true\n"),
+        ("allow", "allow = ['tests/**']\n"),
         ("model", "model = '--evil'\n"),
         ("scm.tasks", "scm = ['commit']\n"),
         (
@@ -488,6 +489,25 @@ mod needs_script {
     }
 
     #[test]
+    fn the_hint_after_a_no_names_config_only_where_it_helps() {
+        for (file, hint) in [
+            (SETTINGS, "`--config FILE` uses another settings file"),
+            (
+                ".ralph/settings.local.toml",
+                "edit or remove what you do not trust",
+            ),
+        ] {
+            let test = Test::git().untrusting().file(file, EVIL);
+            let live = test.start_on_terminal(&["run", "hi", "--name", "a"]);
+            live.until_out(QUESTION);
+            live.type_in("n\n");
+            let done = live.end().exits(2);
+            let words: Vec<&str> = done.out.split_whitespace().collect();
+            assert!(words.join(" ").contains(hint), "{}", done.out);
+        }
+    }
+
+    #[test]
     fn spawn_asks_before_it_detaches_and_a_change_is_shown() {
         let test = hostile("checks = ['true']\n");
         test.ralph(&["trust"]).exits(0);
@@ -496,11 +516,12 @@ mod needs_script {
         let live = test.start_on_terminal(&["spawn", "hi", "--name", "a", "--no-tmux"]);
         live.until_out("Trust these files to run all of that as you? [y/N] ");
         let out = live.out();
-        for text in [
-            "has changed since you trusted it",
-            "  -checks = ['true']",
-            "  +checks = ['touch ../pwned']",
-        ] {
+        let words: Vec<&str> = out.split_whitespace().collect();
+        assert!(
+            words.join(" ").contains("has changed since you trusted it"),
+            "{out}"
+        );
+        for text in ["  -checks = ['true']", "  +checks = ['touch ../pwned']"] {
             assert!(out.contains(text), "{text}: {out}");
         }
         assert_nothing_ran(&test);

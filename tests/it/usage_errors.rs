@@ -60,6 +60,16 @@ fn a_loop_needs_a_task() {
 }
 
 #[test]
+fn a_missing_name_is_answered_with_the_command_that_lists_the_loops() {
+    let test = Test::new();
+    for command in ["status", "logs", "stop", "attach", "say"] {
+        test.ralph(&[command])
+            .exits(2)
+            .complains("`ralph ls` lists all loops");
+    }
+}
+
+#[test]
 fn a_prompt_file_must_be_an_existing_file() {
     let test = Test::new().file("folder/x", "");
     refused(
@@ -820,4 +830,19 @@ fn a_file_called_ralph_in_the_workspace_is_named() {
     test.sh("rm .ralph");
     test.ralph(&["run", "x", "-m", "1", "--no-promise", "--", "true"])
         .exits(0);
+}
+
+#[test]
+fn a_pattern_of_paths_must_be_valid() {
+    let test = Test::new();
+    let cases = [
+        ("--protect", "", "it is empty"),
+        ("--allow", "!tests/**", "cannot be negated"),
+        ("--allow", "tests/{a,b", "is not a valid pattern"),
+        ("--protect", "x[", "is not a valid pattern"),
+    ];
+    for (flag, glob, error) in cases {
+        let args = ["run", "a", flag, glob, "--check", "true", "--", "true"];
+        refused(&test, &args, error, "golden/");
+    }
 }

@@ -115,9 +115,7 @@ fn wait_returns_as_soon_as_the_loop_ends() {
     );
     test.write("go", "");
     live.end().exits(0);
-    let ended = Instant::now();
     waiter.end().exits(0).says("a: done");
-    assert!(ended.elapsed() < Duration::from_secs(5));
 }
 
 #[test]

@@ -50,7 +50,7 @@ fn subjects(test: &Test, branch: &str) -> Vec<String> {
 /// Returns everything in the user's checkout that must not change.
 fn checkout_state(test: &Test) -> String {
     test.sh(
-        "git for-each-ref --format='%(refname) %(objectname)' --exclude='refs/heads/ralph/**' --exclude=refs/heads/side
+        "git for-each-ref --format='%(refname) %(objectname)' --exclude='refs/heads/ralph/**' --exclude=refs/heads/side --exclude='refs/ralph/**'
          git stash list; cat .git/HEAD .git/config; export GIT_OPTIONAL_LOCKS=0; stat -c '%Y %Z %s %i' .git/index; sha256sum .git/index
          find . -path ./.git -prune -o -printf '%p %T@ %s %i\\n' | sort; git status --porcelain",
     )

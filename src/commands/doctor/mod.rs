@@ -22,7 +22,7 @@ use crate::lifecycle::preconditions::check_agent;
 use crate::lifecycle::trust::TrustRecords;
 use crate::store::StateDir;
 use crate::ui::print::{print_json, print_output, print_styled};
-use crate::ui::tty::use_color;
+use crate::ui::tty::{use_color, width};
 use report::DoctorReport;
 use std::path::Path;
 
@@ -62,7 +62,7 @@ pub(crate) fn doctor(args: &DoctorArgs) -> Result<ExitCode, CommandError> {
         let text = serde_json::to_string_pretty(&report).map_err(CommandError::broken)?;
         print_json(&text)?;
     } else {
-        print_styled(text::text(&report, use_color()))?;
+        print_styled(text::text(&report, use_color(), width()))?;
     }
     Ok(if report.ready {
         ExitCode::Success

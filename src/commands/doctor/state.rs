@@ -2,7 +2,7 @@
 
 use super::report::StateDirReport;
 use crate::lifecycle::handle::read_loop;
-use crate::store::StateDir;
+use crate::store::{EndedLoop, StateDir};
 use rustix::fs::{Access, access, statvfs};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -13,12 +13,11 @@ pub(super) fn inspect(state_dir: &StateDir, min_free: u64) -> StateDirReport {
     let mut loops = BTreeMap::new();
     let mut unreadable = 0;
     for name in state_dir.loop_names().unwrap_or_default() {
-        match read_loop(&state_dir.loop_dir(&name)) {
-            Ok((view, liveness)) => {
-                *loops
-                    .entry(view.state.status(liveness).as_str().to_owned())
-                    .or_default() += 1;
-            }
+        let dir = state_dir.loop_dir(&name);
+        let ended = EndedLoop::read(&dir).map(|ended| ended.status);
+        let read = || read_loop(&dir).map(|(view, liveness)| view.state.status(liveness));
+        match ended.map_or_else(read, Ok) {
+            Ok(status) => *loops.entry(status.as_str().to_owned()).or_default() += 1,
             Err(_) => unreadable += 1,
         }
     }

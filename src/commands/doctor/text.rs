@@ -3,7 +3,10 @@
 use super::report::{DoctorReport, PluginReport, ProgramReport};
 use crate::engine::format::{bytes, plural};
 use crate::ui::event_line::billing_text;
-use crate::ui::{StyledText, TextStyle, display_width, one_line};
+use crate::ui::{StyledText, TextStyle, display_width, hang, one_line};
+
+/// A note that gets fewer columns than this continues below the value.
+const NOTE_MIN: usize = 24;
 
 #[derive(Clone, Copy, PartialEq)]
 enum RowMark {
@@ -34,7 +37,8 @@ fn ok_or(is_ok: bool, otherwise: RowMark) -> RowMark {
     if is_ok { RowMark::Ok } else { otherwise }
 }
 
-pub(crate) fn text(report: &DoctorReport, color: bool) -> StyledText {
+/// Renders the report. In a terminal of `columns` columns, long cells are broken between words.
+pub(crate) fn text(report: &DoctorReport, color: bool, columns: Option<usize>) -> StyledText {
     // No particular agent is needed. If no agent is installed, the last lines say so.
     let agents = report
         .agents
@@ -61,7 +65,7 @@ pub(crate) fn text(report: &DoctorReport, color: bool) -> StyledText {
         .flat_map(|(_, rows): &(_, Vec<ReportRow>)| rows);
     let name_width = all.map(|row| display_width(&row.name)).max().unwrap_or(0);
     for (title, rows) in groups.iter().filter(|(_, rows)| !rows.is_empty()) {
-        render_group(&mut text, title, rows, name_width);
+        render_group(&mut text, title, rows, name_width, columns);
     }
     text.push("\n");
     if report.ready {
@@ -70,12 +74,25 @@ pub(crate) fn text(report: &DoctorReport, color: bool) -> StyledText {
     }
     for missing in &report.missing {
         text.push_styled("✘", TextStyle::Red)
-            .push(&format!(" needed: {}\n", one_line(missing)));
+            .push(" ")
+            .push(&hang(
+                &format!("needed: {}", one_line(missing)),
+                columns,
+                2,
+                2,
+            ))
+            .push("\n");
     }
     text
 }
 
-fn render_group(text: &mut StyledText, title: &str, rows: &[ReportRow], name_width: usize) {
+fn render_group(
+    text: &mut StyledText,
+    title: &str,
+    rows: &[ReportRow],
+    name_width: usize,
+    columns: Option<usize>,
+) {
     text.push("\n")
         .push_styled(title, TextStyle::Bold)
         .push("\n");
@@ -103,12 +120,21 @@ fn render_group(text: &mut StyledText, title: &str, rows: &[ReportRow], name_wid
             pad(&row.value, value_width)
         };
         let gap = if value.is_empty() { "" } else { "  " };
-        let line = format!(" {}  {value}{gap}", pad(&row.name, name_width));
+        let name = format!(" {}  ", pad(&row.name, name_width));
+        // The symbol and its indentation take three columns.
+        let value_at = 3 + display_width(&name);
+        let note_at = value_at + display_width(&value) + gap.len();
         text.push("  ").push_styled(symbol, style);
         if row.note.is_empty() {
-            text.push(line.trim_end());
+            let value = hang(value.trim_end(), columns, value_at, value_at);
+            text.push(format!("{name}{value}").trim_end());
         } else {
-            text.push(&line).push_styled(&row.note, TextStyle::Dim);
+            // A value that leaves no room for its note has the note below it.
+            let has_room = columns.is_none_or(|columns| note_at + NOTE_MIN <= columns);
+            let indent = if has_room { note_at } else { value_at };
+            let note = hang(&row.note, columns, note_at, indent);
+            text.push(&format!("{name}{value}{gap}"));
+            text.push_styled(&note, TextStyle::Dim);
         }
         text.push("\n");
     }

@@ -50,7 +50,7 @@ pub(crate) fn settle_trust(
     if !ask(&trust_text::question(untrusted.len())) {
         return Err(CommandError::usage(
             trust_text::declined(&untrusted),
-            "edit it, or leave it out: `--config FILE` uses another settings file instead",
+            trust_text::how_to_do_without(&untrusted),
         ));
     }
     for file in &untrusted {

@@ -71,7 +71,8 @@ pub(crate) fn resolve_agents(
     Ok((first, agents.collect::<Result<_, _>>()?))
 }
 
-/// Sets the agent's payer, and the environment variables that are withheld from it.
+/// Sets the agent's payer, the environment variables that are withheld from it, and the paths that
+/// it writes for itself.
 fn resolve_billing(config: &Config, agent: &mut Agent) {
     let presets = &config.presets;
     agent.unset = presets
@@ -83,6 +84,7 @@ fn resolve_billing(config: &Config, agent: &mut Agent) {
     if let Some((_, preset)) = known.or_else(|| preset_for_program(presets, &program)) {
         let billing = billing::detect_billing(preset, config.settings.allow_api_key);
         (agent.payer, agent.held_back) = (billing.payer, billing.held_back);
+        agent.own_paths = billing::own_paths(preset);
     }
 }
 
@@ -442,6 +444,7 @@ fn preset_agent(
         payer: None,
         held_back: Vec::new(),
         unset: Vec::new(),
+        own_paths: Vec::new(),
         model: settings.model.clone(),
         reports_cost: false,
         terminal,

@@ -72,6 +72,7 @@ pub(crate) struct AgentPreset {
     pub(crate) api_key_variables: Vec<String>,
     #[serde(rename = "inside")]
     pub(crate) session_variables: Vec<String>,
+    pub(crate) own_paths: Vec<String>,
     pub(crate) version: Vec<String>,
     pub(crate) notes: String,
     pub(crate) tested: String,

@@ -12,6 +12,7 @@ use super::limits::LimitChange;
 use super::long_rest::{LongRest, RestStage};
 use super::outcome::{OutcomeSummary, StopReason};
 use super::scm::ScmTaskReport;
+use super::touched::TouchedFiles;
 use super::usage::Tokens;
 use serde::{Deserialize, Serialize};
 
@@ -92,6 +93,64 @@ pub enum Event {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         tree: Option<String>,
     },
+    /// Before the second look, the files were compared with the loop's start.
+    Surveyed {
+        /// The number of the latest iteration.
+        iteration: u32,
+        /// The files that were touched since the loop's start.
+        touched: TouchedFiles,
+        /// Why the checks may still see what they should not when they run again.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        weaknesses: Vec<String>,
+        /// Why the checks cannot run again; `None` if they can.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        failure: Option<String>,
+    },
+    /// A check ended in the view, with the tests and settings that the loop began with.
+    Rechecked {
+        /// The number of the latest iteration.
+        iteration: u32,
+        /// The check's index in the plan.
+        check: usize,
+        /// The check's result.
+        report: CheckReport,
+    },
+    /// A person accepted changes of files that can turn a check green.
+    Accepted {
+        /// Globs of these files' paths.
+        globs: Vec<String>,
+        /// The inbox offset, in bytes, after this message; `None` if the event does not come from
+        /// the inbox.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        inbox: Option<u64>,
+    },
+    /// A checkpoint of the working tree was taken, or could not be.
+    Checkpointed {
+        /// The number of the checkpoint: that of the iteration; 0 is the start.
+        iteration: u32,
+        /// The ID of the git tree with the content; `None` if there is no checkpoint.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        tree: Option<String>,
+        /// The ID of the checkpoint's commit; `None` if there is no checkpoint.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        commit: Option<String>,
+        /// The first files that it does not contain: large ones, and those whose name suggests a
+        /// secret.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        skipped: Vec<String>,
+        /// Why there is no checkpoint; `None` if there is one, and outside git.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        failure: Option<String>,
+    },
+    /// A person put the files back to a checkpoint.
+    Rewound {
+        /// The checkpoint: its number, or `undo`.
+        to: String,
+        /// The inbox offset, in bytes, after this message; `None` if the event does not come from
+        /// the inbox.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        inbox: Option<u64>,
+    },
     /// An SCM task ended, or had nothing to do.
     Committed {
         /// The number of the iteration whose work the task was for.
@@ -112,6 +171,10 @@ pub enum Event {
         /// `None` outside git.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         tree: Option<String>,
+        /// The digest of the recorded tests and settings that the loop begins with, before the first
+        /// iteration; `None` if there is no second look.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        baseline: Option<String>,
     },
     /// A person ended a rest early.
     Hurried {
@@ -218,6 +281,10 @@ pub enum Event {
         /// The branch or commit that has the worktree's work; `None` if it has no worktree.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         branch: Option<String>,
+        /// The number of the best checkpoint, if the loop ended with fewer green checks or before
+        /// they ran; `None` otherwise.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        better: Option<u32>,
     },
     /// An event written by a later version of ralph.
     #[serde(other)]
@@ -230,7 +297,22 @@ impl Event {
     pub(crate) fn edit_texts(&mut self, edit: &mut dyn FnMut(&mut String)) {
         match self {
             Self::Answered { text, .. } => edit(text),
-            Self::Checked { report, .. } => report.line.iter_mut().for_each(edit),
+            Self::Checked { report, .. } | Self::Rechecked { report, .. } => {
+                report.line.iter_mut().for_each(edit);
+            }
+            Self::Surveyed {
+                touched,
+                weaknesses,
+                failure,
+                ..
+            } => {
+                weaknesses.iter_mut().chain(failure).for_each(&mut *edit);
+                touched.edit_texts(edit);
+            }
+            Self::Checkpointed {
+                skipped, failure, ..
+            } => skipped.iter_mut().chain(failure).for_each(edit),
+            Self::Rewound { to, .. } => edit(to),
             Self::Committed { report, .. } => report.edit_texts(edit),
             Self::Notified { rest, .. } => edit(&mut rest.why),
             Self::Noticed { text, .. } => text.iter_mut().for_each(edit),
@@ -244,6 +326,7 @@ impl Event {
             Self::Opened { .. }
             | Self::Asked { .. }
             | Self::Changed { .. }
+            | Self::Accepted { .. }
             | Self::Started { .. }
             | Self::Hurried { .. }
             | Self::Spawned { .. }

@@ -2,6 +2,7 @@
 
 use super::{Marker, is_default};
 use crate::engine::failure::AgentFailure;
+use crate::engine::test_counts::TestCounts;
 use crate::engine::usage::Tokens;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -47,6 +48,9 @@ pub struct CheckReport {
     /// Identifies the failures in its output, without numbers and durations; `None` if it is green.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fingerprint: Option<String>,
+    /// How many tests passed, failed and were skipped; `None` if its output does not say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tests: Option<TestCounts>,
     /// The line of its output that says why it is red; `None` if it is green or printed nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub line: Option<String>,
@@ -145,7 +149,11 @@ impl AgentReport {
     /// Applies `edit` to every text from the agent.
     pub(super) fn edit_texts(&mut self, edit: &mut dyn FnMut(&mut String)) {
         let signals = &mut self.signals;
-        let said = [&mut signals.blocked, &mut signals.commit];
+        let said = [
+            &mut signals.blocked,
+            &mut signals.changed,
+            &mut signals.commit,
+        ];
         let reported = [
             &mut self.error,
             &mut self.note,
@@ -178,6 +186,9 @@ pub struct TextSignals {
     /// blocked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub blocked: Option<String>,
+    /// Why the agent changed a test or a setting; `None` if it gives no reason.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub changed: Option<String>,
     /// The commit message that the agent proposes; `None` if it proposes none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub commit: Option<String>,

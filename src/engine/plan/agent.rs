@@ -69,6 +69,9 @@ pub(crate) struct Agent {
     /// inside another agent.
     #[serde(default)]
     pub(crate) unset: Vec<String>,
+    /// Absolute paths outside the workspace that the agent writes for itself, such as its settings.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) own_paths: Vec<String>,
     /// The model to use; `None` if the agent chooses.
     #[serde(default)]
     pub(crate) model: Option<String>,

@@ -14,6 +14,7 @@ pub(crate) use agent::{
 };
 pub(crate) use proof::{Check, OnFail, Proof, SIGNAL_KINDS, Signal};
 
+use super::event::is_default;
 use super::limits::Limits;
 use super::session::ClientSession;
 use super::usage::Prices;
@@ -57,6 +58,10 @@ pub(crate) struct Plan {
     /// The SCM tasks to run for an iteration whose checks are all green.
     #[serde(default)]
     pub(crate) scm: Scm,
+    /// Whether the working tree is stored before each iteration's checks. Journals of earlier
+    /// versions have no checkpoints.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub(crate) checkpoints: bool,
     /// A shell command to run when the loop ends; `None` for none.
     #[serde(default)]
     pub(crate) notify: Option<String>,
@@ -125,11 +130,16 @@ impl Plan {
             .chain(agents)
             .chain(promises)
             .chain(&mut self.proof.fallback)
+            .chain(&mut self.proof.protect)
+            .chain(&mut self.proof.allow)
             .chain(scm)
             .chain(&mut self.notify)
             .chain([&mut self.context.template])
     }
 }
+
+/// The maximum size of a prompt file, in bytes.
+pub(crate) const PROMPT_FILE_MAX: u64 = 16 << 20;
 
 /// The task. Exactly one of `text` and `file` is set.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

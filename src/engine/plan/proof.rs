@@ -2,7 +2,8 @@
 //! claims it.
 
 use crate::engine::display::{code_span, one_line, truncate_to_width};
-use crate::engine::event::Marker;
+use crate::engine::event::{Marker, is_default};
+use crate::engine::look::SecondLook;
 use crate::engine::prompt::in_pieces;
 use crate::engine::signals::fold_whitespace;
 use crate::engine::state::Claims;
@@ -21,6 +22,10 @@ pub(crate) struct Proof {
     pub(crate) checks: Vec<Check>,
     /// Whether the checks also run once before the first iteration.
     pub(crate) preflight: bool,
+    /// Patterns of files that judge the work, besides those that ralph knows.
+    pub(crate) protect: Vec<String>,
+    /// Patterns of files that judge the work and that the task may change.
+    pub(crate) allow: Vec<String>,
     /// The signals that were requested explicitly. Any one of them is a claim.
     pub(crate) signals: Vec<Signal>,
     /// Promises that count if no signal was asked for explicitly. The prompt asks for the first. If
@@ -28,6 +33,8 @@ pub(crate) struct Proof {
     pub(crate) fallback: Vec<String>,
     /// Whether green checks are enough, without a claim.
     pub(crate) until_green: bool,
+    /// When the checks run again before the loop counts as done.
+    pub(crate) second_look: SecondLook,
 }
 
 /// A signal with which the agent claims that the whole task is done.
@@ -158,11 +165,17 @@ impl Proof {
 struct JournaledProof {
     checks: Vec<Check>,
     preflight: bool,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    protect: Vec<String>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    allow: Vec<String>,
     #[serde(flatten)]
     signals: JournaledSignals,
     fallback: Vec<String>,
     #[serde(default)]
     until_green: bool,
+    #[serde(default, skip_serializing_if = "is_default")]
+    second_look: SecondLook,
 }
 
 /// Signals in the form that the journal stores: one [field](SignalKind::field) for each kind, null
@@ -193,9 +206,12 @@ impl From<JournaledProof> for Proof {
         Self {
             checks: proof.checks,
             preflight: proof.preflight,
+            protect: proof.protect,
+            allow: proof.allow,
             signals: proof.signals.0,
             fallback: proof.fallback,
             until_green: proof.until_green,
+            second_look: proof.second_look,
         }
     }
 }
@@ -205,9 +221,12 @@ impl From<Proof> for JournaledProof {
         Self {
             checks: proof.checks,
             preflight: proof.preflight,
+            protect: proof.protect,
+            allow: proof.allow,
             signals: JournaledSignals(proof.signals),
             fallback: proof.fallback,
             until_green: proof.until_green,
+            second_look: proof.second_look,
         }
     }
 }

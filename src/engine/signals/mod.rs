@@ -1,4 +1,4 @@
-//! Reads signals from an agent's final message: promises, `<blocked>` and `<commit>`.
+//! Reads signals from an agent's final message: promises, `<blocked>`, `<changed>` and `<commit>`.
 //!
 //! A signal is a tag. It counts when it is alone on its lines, or when it is the last thing in the
 //! message after the end of a sentence. Inside a sentence it may be a denial ("I cannot promise
@@ -14,8 +14,8 @@ use regex::Regex;
 use std::ops::Range;
 use std::sync::LazyLock;
 
-/// Maximum length of the reason for being blocked, in characters.
-const BLOCKED_MAX: usize = 2000;
+/// Maximum length of the reason for being blocked, or for a change, in characters.
+const REASON_MAX: usize = 2000;
 
 /// Maximum length of a commit message, in characters.
 const COMMIT_MAX: usize = 16_000;
@@ -34,7 +34,7 @@ const NOTE_END_LINES: usize = 12;
 pub(crate) const TAIL_BYTES: usize = 64 * 1024;
 
 static TAG: LazyLock<Regex> = LazyLock::new(|| {
-    Regex::new(r"(?i)<(?P<slash>/?)(?P<name>promise|response|blocked|commit|note)>")
+    Regex::new(r"(?i)<(?P<slash>/?)(?P<name>promise|response|blocked|changed|commit|note)>")
         .expect("a constant pattern")
 });
 
@@ -55,11 +55,15 @@ pub(crate) fn read(text: &str, promises: &[String]) -> TextSignals {
     }
     signals.promise_in_sentence &= !signals.promised;
     let is_alone = |tag: Range<usize>| tag_position(text, tag, &hidden) == TagPosition::Alone;
-    signals.blocked = tagged(text, "blocked").find_map(|(tag, content)| {
-        let why = fold_whitespace(content);
-        let counts = !why.is_empty() && is_alone(tag);
-        counts.then(|| why.chars().take(BLOCKED_MAX).collect())
-    });
+    let reason = |name| {
+        tagged(text, name).find_map(|(tag, content)| {
+            let why = fold_whitespace(content);
+            let counts = !why.is_empty() && is_alone(tag);
+            counts.then(|| why.chars().take(REASON_MAX).collect())
+        })
+    };
+    signals.blocked = reason("blocked");
+    signals.changed = reason("changed");
     // The last commit message counts, unless it is the prompt's example `<commit>…</commit>`.
     signals.commit = tagged(text, "commit")
         .filter(|(tag, _)| is_alone(tag.clone()))

@@ -3,7 +3,8 @@
 
 use super::kit::{committed, green, red};
 use super::random_events::{
-    EventLog, SEEDS, any_drained, any_plan, any_report, any_task_report, finished, opened,
+    EventLog, SEEDS, any_checkpoint, any_drained, any_plan, any_report, any_survey,
+    any_task_report, finished, opened,
 };
 use crate::engine::event::{
     AgentReport, Event, Fault, Marker, Notice, Now, ProcessExit, Request, RequestSource,
@@ -45,11 +46,17 @@ impl CooperativeRunner {
         );
     }
 
+    fn take_checkpoint(&mut self, iteration: u32) {
+        let checkpoint = any_checkpoint(&mut self.random, iteration);
+        self.feed(10, checkpoint);
+    }
+
     fn errors_ended(&self) -> bool {
         self.log.lines.len() > self.errors_end_after
     }
 
     /// Carries out the orders once. Returns false if the loop has ended and cannot be resumed.
+    #[expect(clippy::too_many_lines, reason = "a table of orders")]
     fn carry_out(&mut self) -> bool {
         let orders = self.state.orders();
         let error = if self.errors_ended() {
@@ -76,6 +83,26 @@ impl CooperativeRunner {
                         check: *check,
                         report,
                         tree: None,
+                    },
+                );
+            }
+            ([Effect::Checkpoint { iteration }], _) => self.take_checkpoint(*iteration),
+            ([Effect::Survey { iteration }], _) => {
+                let survey = any_survey(&mut self.random, *iteration);
+                self.feed(10, survey);
+            }
+            ([Effect::Recheck { iteration, check }], error) => {
+                let report = if error == u8::MAX || self.random.bool() {
+                    green()
+                } else {
+                    red()
+                };
+                self.feed(
+                    100,
+                    Event::Rechecked {
+                        iteration: *iteration,
+                        check: *check,
+                        report,
                     },
                 );
             }
@@ -115,6 +142,7 @@ impl CooperativeRunner {
                         iteration: *next,
                         agent: None,
                         tree: None,
+                        baseline: None,
                     },
                 );
                 self.feed(

@@ -262,6 +262,7 @@ fn events_of_another_iteration_are_ignored() {
                 iteration,
                 agent: None,
                 tree: None,
+                baseline: None,
             },
             Event::Ended {
                 iteration,
@@ -311,7 +312,8 @@ fn a_second_start_of_the_same_iteration_is_ignored() {
             .feed(Event::Started {
                 iteration: 1,
                 agent: None,
-                tree: None
+                tree: None,
+                baseline: None,
             })
             .state,
         work.state

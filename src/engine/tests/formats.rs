@@ -11,6 +11,7 @@ use crate::engine::long_rest::{LongRest, RestStage};
 use crate::engine::outcome::{OutcomeSummary, StopReason, WaitReason};
 use crate::engine::plain_text::plain;
 use crate::engine::plan::{Proof, Signal};
+use crate::engine::touched::{FileChange, TouchedFiles};
 use crate::engine::usage::Tokens;
 use crate::engine::{Amount, Limit, LimitChange, Outcome, State, Status};
 use serde_json::{from_str, to_string};
@@ -24,7 +25,7 @@ fn every_outcome_has_a_status_an_exit_code_and_a_summary() {
         class: Fault::NotFound,
         detail: "no such agent".into(),
     };
-    let table: [(Outcome, &str, u8, &str, &str, &str, &str); 11] = [
+    let table: [(Outcome, &str, u8, &str, &str, &str, &str); 12] = [
         (
             Outcome::Done { checked: true },
             "done",
@@ -107,6 +108,18 @@ fn every_outcome_has_a_status_an_exit_code_and_a_summary() {
             "blocked",
             "no key",
             "no key",
+        ),
+        (
+            Outcome::Disputed {
+                files: vec!["a".into(), "b".into()],
+                why: Some("asked for".into()),
+            },
+            "blocked",
+            3,
+            "disputed",
+            "disputed",
+            "a, b",
+            "every check is green, but not by the original tests and settings; changed: a, b; asked for",
         ),
         (
             Outcome::Waiting {
@@ -222,6 +235,7 @@ fn lines() -> Vec<(Event, &'static str)> {
             promise_in_sentence: true,
             matched: true,
             blocked: Some("x".into()),
+            changed: Some("z".into()),
             commit: Some("y".into()),
         },
         markers: vec![Marker::Done, Marker::File],
@@ -254,6 +268,8 @@ fn lines() -> Vec<(Event, &'static str)> {
         orphans: 2,
         survivors: vec![3],
     };
+    let mut touched = TouchedFiles::default();
+    touched.guards.add(|| "t".into(), FileChange::Deleted, 2);
     vec![
         (
             Event::Opened {
@@ -329,6 +345,30 @@ fn lines() -> Vec<(Event, &'static str)> {
             r#"{"event":"checked","iteration":0,"check":1,"report":{"exit":{"code":0},"ms":10}}"#,
         ),
         (
+            Event::Surveyed {
+                iteration: 1,
+                touched,
+                weaknesses: vec![],
+                failure: Some("no view".into()),
+            },
+            r#"{"event":"surveyed","iteration":1,"touched":{"guards":{"total":2,"files":[{"path":"t","change":"deleted"}]}},"failure":"no view"}"#,
+        ),
+        (
+            Event::Rechecked {
+                iteration: 1,
+                check: 0,
+                report: green(),
+            },
+            r#"{"event":"rechecked","iteration":1,"check":0,"report":{"exit":{"code":0},"ms":10}}"#,
+        ),
+        (
+            Event::Accepted {
+                globs: vec!["tests/*".into()],
+                inbox: Some(7),
+            },
+            r#"{"event":"accepted","globs":["tests/*"],"inbox":7}"#,
+        ),
+        (
             Event::Checked {
                 iteration: 2,
                 check: 0,
@@ -345,6 +385,7 @@ fn lines() -> Vec<(Event, &'static str)> {
                 iteration: 3,
                 agent: None,
                 tree: None,
+                baseline: None,
             },
             r#"{"event":"started","iteration":3}"#,
         ),
@@ -392,7 +433,7 @@ fn lines() -> Vec<(Event, &'static str)> {
                 iteration: 3,
                 report,
             },
-            r#"{"event":"ended","iteration":3,"report":{"exit":{"signal":9},"ms":5,"said":{"promised":true,"promise_in_sentence":true,"matched":true,"blocked":"x","commit":"y"},"markers":["done","file"],"marker_texts":{"done":"ok"},"cost_usd":0.25,"tokens":{"input":1,"cache_read":2,"cache_write":3,"output":4},"steps":4,"bytes":7,"error":"no login","reason":{"kind":"usage-limit","until_ms":9},"finished":true,"over":true,"note":"n","idle":true,"silent":true,"session":"s","transcript_bytes":8,"strange":1,"denied":2,"denial":"ls","denials":["ls","rm"],"leftovers":2,"survivors":[3]}}"#,
+            r#"{"event":"ended","iteration":3,"report":{"exit":{"signal":9},"ms":5,"said":{"promised":true,"promise_in_sentence":true,"matched":true,"blocked":"x","changed":"z","commit":"y"},"markers":["done","file"],"marker_texts":{"done":"ok"},"cost_usd":0.25,"tokens":{"input":1,"cache_read":2,"cache_write":3,"output":4},"steps":4,"bytes":7,"error":"no login","reason":{"kind":"usage-limit","until_ms":9},"finished":true,"over":true,"note":"n","idle":true,"silent":true,"session":"s","transcript_bytes":8,"strange":1,"denied":2,"denial":"ls","denials":["ls","rm"],"leftovers":2,"survivors":[3]}}"#,
         ),
         (
             Event::Faulted {
@@ -453,8 +494,7 @@ fn the_state_can_be_stored_in_every_phase() {
 
 #[test]
 fn fields_of_later_versions_are_ignored_in_a_proof() {
-    let json = r#"{"checks":[],"preflight":true,"promise":null,"pattern":"x","file":null,
-        "fallback":[],"quorum":2,"later":["a"]}"#;
+    let json = r#"{"checks":[],"preflight":true,"pattern":"x","fallback":[],"later":["a"]}"#;
     let proof: Proof = serde_json::from_str(json).unwrap();
     assert_eq!(proof.signals, [Signal::Pattern("x".into())]);
 }

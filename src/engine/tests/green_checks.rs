@@ -32,7 +32,11 @@ fn an_iteration_that_begins_and_ends_green_and_changes_nothing_is_a_claim() {
 
 #[test]
 fn an_idle_iteration_is_no_claim_if_anything_else_is_different() {
-    let idle: [(&str, Transition); 10] = [
+    let idle: [(&str, Transition); 11] = [
+        ("it does not want to promise", |work| {
+            work.say("I cannot write <promise>COMPLETE</promise> yet.")
+                .check("g")
+        }),
         ("it changed something", |work| {
             work.say("").tree("more").check("g")
         }),
@@ -162,6 +166,7 @@ fn until_green_without_preflight_compares_with_the_tree_at_the_first_start() {
             iteration: 1,
             agent: None,
             tree: Some("start".into()),
+            baseline: None,
         });
         work.say("").tree(tree).check("g")
     };

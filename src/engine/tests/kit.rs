@@ -70,6 +70,7 @@ pub(super) fn plan() -> Plan {
         session: None,
         redacted: Vec::new(),
         scm: Scm::default(),
+        checkpoints: false,
         notify: None,
         share_workspace: false,
         log_owner: None,
@@ -162,13 +163,11 @@ impl TestLoop {
         }
     }
 
-    pub(super) fn with(self, change: impl FnOnce(&mut Plan)) -> Self {
+    pub(super) fn with(mut self, change: impl FnOnce(&mut Plan)) -> Self {
         let mut plan = self.state.plan;
         change(&mut plan);
-        Self {
-            state: State::new(plan),
-            tree: self.tree,
-        }
+        self.state = State::new(plan);
+        self
     }
 
     pub(super) fn checks(self, count: usize) -> Self {
@@ -372,6 +371,7 @@ impl TestLoop {
             iteration,
             agent: None,
             tree: None,
+            baseline: None,
         })
     }
 

@@ -1,5 +1,6 @@
 //! Tests of the engine: its rules one by one, then random runs.
 
+mod checkpoints;
 mod clocks;
 mod cooperative_runs;
 mod crashes;
@@ -14,6 +15,7 @@ mod green_checks;
 mod kit;
 mod limits;
 mod long_rests;
+mod look;
 mod markers;
 mod outages;
 mod prompt_feedback;
@@ -27,4 +29,5 @@ mod scm;
 mod sessions;
 mod signals;
 mod stalls;
+mod test_counts;
 mod worktrees;

@@ -6,9 +6,11 @@ use crate::engine::event::{
     TextSignals,
 };
 use crate::engine::failure::{AgentFailure, FailureKind};
+use crate::engine::look::SecondLook;
 use crate::engine::outcome::{OutcomeSummary, StopReason};
 use crate::engine::plan::{FIRST_RULES, Plan, Signal};
 use crate::engine::scm::{ScmTaskReport, SkipReason};
+use crate::engine::touched::TouchedFiles;
 use crate::engine::{Amount, Effect, Limit, LimitChange, State};
 use fastrand::Rng;
 
@@ -75,6 +77,12 @@ pub(super) fn any_plan(random: &mut Rng) -> Plan {
             proof.fallback.clear();
         }
     }
+    proof.second_look = match random.u8(..3) {
+        0 => SecondLook::Auto,
+        1 => SecondLook::Always,
+        _ => SecondLook::Never,
+    };
+    plan.checkpoints = random.bool();
     let limits = &mut plan.limits;
     limits.stalls = random.bool().then_some(1);
     limits.iterations = random.bool().then(|| random.u32(1..30));
@@ -133,6 +141,7 @@ pub(super) fn any_report(random: &mut Rng) -> AgentReport {
             promise_in_sentence: rarely(random),
             matched: rarely(random),
             blocked: rarely(random).then(|| "no key".into()),
+            changed: rarely(random).then(|| "asked for".into()),
             commit: None,
         },
         markers: if rarely(random) { vec![marker] } else { vec![] },
@@ -210,7 +219,7 @@ pub(super) fn any_event(random: &mut Rng, state: &State) -> Event {
     };
     let inbox = random.bool().then(|| random.u64(..));
     let iteration = near(random, state.iteration);
-    match random.u8(..40) {
+    match random.u8(..42) {
         0 => Event::Opened {
             pid: 1,
             version: String::new(),
@@ -242,6 +251,7 @@ pub(super) fn any_event(random: &mut Rng, state: &State) -> Event {
             iteration: near(random, state.iteration.wrapping_add(1)),
             agent: None,
             tree: any_tree(random),
+            baseline: None,
         },
         18 | 19 => Event::Spawned {
             iteration,
@@ -297,7 +307,60 @@ pub(super) fn any_event(random: &mut Rng, state: &State) -> Event {
             }
         }
         34..=37 => any_drained(random, iteration),
+        38..=40 => any_look(random, state, iteration),
+        41..=48 => any_files_event(random, iteration),
         _ => Event::Woke,
+    }
+}
+
+/// Returns the result of the step of the second look that is ordered, or one that is not expected.
+fn any_look(random: &mut Rng, state: &State, iteration: u32) -> Event {
+    if random.u8(..10) == 0 {
+        return Event::Accepted {
+            globs: vec!["tests/*".into()],
+            inbox: None,
+        };
+    }
+    let expected = state.look.checks.iter().position(Option::is_none);
+    match expected.filter(|_| random.u8(..8) > 0) {
+        Some(check) => Event::Rechecked {
+            iteration,
+            check,
+            report: if random.u8(..3) == 0 { red() } else { green() },
+        },
+        None => any_survey(random, iteration),
+    }
+}
+
+pub(super) fn any_survey(random: &mut Rng, iteration: u32) -> Event {
+    let mut touched = TouchedFiles::default();
+    touched.guards.total = random.u64(..2);
+    Event::Surveyed {
+        iteration,
+        touched,
+        weaknesses: vec![],
+        failure: (random.u8(..10) == 0).then(|| "no view".into()),
+    }
+}
+
+fn any_files_event(random: &mut Rng, iteration: u32) -> Event {
+    if random.u8(..64) > 0 {
+        return any_checkpoint(random, iteration);
+    }
+    Event::Rewound {
+        to: "0".into(),
+        inbox: None,
+    }
+}
+
+pub(super) fn any_checkpoint(random: &mut Rng, iteration: u32) -> Event {
+    let tree = any_tree(random);
+    Event::Checkpointed {
+        iteration,
+        commit: tree.clone(),
+        tree,
+        skipped: Vec::new(),
+        failure: random.bool().then(|| "full".into()),
     }
 }
 
@@ -350,6 +413,7 @@ pub(super) fn finished() -> Event {
         duration_s: 0.5,
         worktree: None,
         branch: None,
+        better: None,
     }
 }
 

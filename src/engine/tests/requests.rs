@@ -32,6 +32,7 @@ pub(super) fn finished(work: TestLoop) -> TestLoop {
         duration_s: 0.0,
         worktree: None,
         branch: None,
+        better: None,
     })
 }
 
@@ -81,7 +82,8 @@ fn a_pause_cancels_an_iteration_that_has_not_started() {
         work.feed(Event::Started {
             iteration: 1,
             agent: None,
-            tree: None
+            tree: None,
+            baseline: None,
         })
         .is_paused(),
         "too late"

@@ -193,11 +193,11 @@ fn a_message_is_delivered_again_if_its_iteration_was_cut_short() {
     let faulted = answered().start().fault().exit(0).resume();
     let not_spawned = answered().started_as_ordered(2).end(AgentReport::default());
     for (name, work) in [
-        ("stopped", stopped(Request::StopNow)),
-        ("paused", stopped(Request::PauseNow)),
-        ("never ready", unready),
-        ("faulted", faulted),
-        ("not started", not_spawned),
+        ("stopped", Box::new(stopped(Request::StopNow))),
+        ("paused", Box::new(stopped(Request::PauseNow))),
+        ("never ready", Box::new(unready)),
+        ("faulted", Box::new(faulted)),
+        ("not started", Box::new(not_spawned)),
     ] {
         let state = &work.state;
         assert_eq!(

@@ -1,5 +1,6 @@
 //! Tests of diffs with real repositories.
 
+mod checkpoints;
 mod content;
 mod content_id;
 mod isolation;

@@ -9,7 +9,7 @@ mod read;
 use super::dir::{create_dir, sync_dir, write_gitignore};
 use super::error::IoContext;
 use super::{LoopDir, Result, rfc3339};
-use crate::engine::Status;
+use crate::engine::{Status, fnv};
 use crate::os::regular_file;
 pub(crate) use read::BusBatch;
 use serde::{Deserialize, Serialize};
@@ -120,11 +120,10 @@ pub(crate) fn parse_kind(text: &str) -> Option<String> {
     (!kind.is_empty() && kind.len() <= KIND_MAX && kind.chars().all(plain)).then_some(kind)
 }
 
-/// Hashes a text with FNV-1a to 16 hex digits. The result names directories and messages, so every
+/// Hashes a text to 16 hex digits. The result names directories and messages, so every
 /// version must compute the same hash.
 pub(crate) fn stable_hash(text: &str) -> String {
-    let mix = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
-    format!("{:016x}", text.bytes().fold(0xcbf2_9ce4_8422_2325, mix))
+    format!("{:016x}", fnv::hash(text.as_bytes()))
 }
 
 impl Bus {

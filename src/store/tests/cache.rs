@@ -73,7 +73,7 @@ fn an_invalid_cache_is_ignored() {
     }
     cache::save(&dir, truth.offset, &truth.header, &wrong).unwrap();
     let text = fs::read_to_string(dir.state()).unwrap();
-    assert!(text.starts_with(r#"{"version":3,"#));
+    assert!(text.starts_with(r#"{"ended":null,"version":3,"#));
     for bad in [
         "",
         "{",

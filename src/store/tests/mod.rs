@@ -3,6 +3,7 @@
 mod bus;
 mod cache;
 mod disk_full;
+mod ended;
 mod inbox;
 mod journal;
 mod lock;
@@ -74,6 +75,7 @@ fn plan(workspace: &Path) -> Plan {
         grace: GracePeriods::default(),
         workspace: workspace.to_owned(),
         scm: Scm::default(),
+        checkpoints: false,
         notify: None,
         worktree: None,
         session: None,
@@ -117,6 +119,7 @@ fn line(n: u64) -> JournalLine {
             iteration: n as u32,
             agent: None,
             tree: None,
+            baseline: None,
         },
         _ => Event::Asked {
             request: Request::Go,

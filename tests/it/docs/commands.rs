@@ -10,8 +10,8 @@ use std::path::{Path, PathBuf};
 
 /// An agent that makes every check pass, writes what it is asked for and makes the promise that the
 /// prompt names. In a spawned loop it works until the file `$MORNING` exists. It asks about a port
-/// before it serves anything, and it reaches a usage limit in the first iteration of a loop called
-/// `dates`.
+/// before it serves anything, changes a test if it is asked to rename something, and reaches a usage
+/// limit in the first iteration of a loop called `dates`.
 const AGENT: &str = r#"#!/bin/sh
 case "$1" in --plugin-dir) exit 0 ;; esac
 if test -t 0; then echo ready && read -r prompt; else prompt=$(cat); fi
@@ -20,6 +20,7 @@ case "$prompt" in
 *"port 8080"*) ;;
 *Serve*) echo '<blocked>Which port?</blocked>' && exit ;;
 *report*) touch report.md ;;
+*Rename*) echo new >tests/names.txt && echo '<changed>the task renames them</changed>' ;;
 *roof*) touch roof.md ;;
 *PLAN*) echo 'All tasks done' ;;
 esac
@@ -62,6 +63,7 @@ impl Reader {
                 "What is wanted.\n\nThen say <promise>COMPLETE</promise>\n",
             )
             .file("PLAN.md", "- the parser\n")
+            .file("tests/names.txt", "old\n")
             .program("my-agent", AGENT)
             .program("test.sh", NOTHING)
             .on_path("claude", AGENT)

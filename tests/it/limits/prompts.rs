@@ -68,8 +68,24 @@ fn a_prompt_file_that_cannot_be_read_ends_the_loop() {
         .script("iteration 1\n delete PROMPT.md\n sh mkdir PROMPT.md\n");
     prompted(&test, &[])
         .exits(1)
-        .complains("ralph: error: cannot read prompt file: ");
+        .complains("ralph: error: cannot read prompt file: ")
+        .complains("PROMPT.md: not a regular file\n");
     assert_ended(&test, "fatal", 1);
+}
+
+#[test]
+fn a_prompt_file_that_is_too_large_is_an_error() {
+    let test = Test::new().script("iteration 1\n sh truncate -s 1G PROMPT.md\n");
+    test.sh("truncate -s 1G PROMPT.md");
+    for dry in [&[][..], &["--dry-run"]] {
+        prompted(&test, dry)
+            .exits(2)
+            .complains("prompt file is larger than 16 MiB: PROMPT.md");
+    }
+    test.write("PROMPT.md", "words\n");
+    prompted(&test, &[])
+        .exits(1)
+        .complains("PROMPT.md: it is larger than 16 MiB\n");
 }
 
 #[test]

@@ -3,7 +3,9 @@
 
 pub mod decoder;
 pub mod hook;
+pub mod journal;
 pub mod loop_file;
 pub mod redaction;
 pub mod reset_time;
+pub mod settings;
 pub mod transcript;

@@ -112,7 +112,7 @@ fn links_to_elsewhere_are_not_followed() {
 fn loops_that_share_a_workspace_have_their_own_logs() {
     let test = Test::git();
     let args = |name: &'static str, more: &'static str| {
-        let check = "echo $RALPH_TEST_NAME; test -f go";
+        let check = "echo $TEST_NAME; test -f go";
         [
             "run",
             "x",
@@ -132,18 +132,18 @@ fn loops_that_share_a_workspace_have_their_own_logs() {
     // The first loop holds the workspace; the second one shares it.
     let waits = "touch here; while test ! -f go; do sleep 0.01; done";
     let mut command = test.ralph_command(&[&args("a", "--no-stream")[..], &[waits]].concat());
-    command.env("RALPH_TEST_NAME", "first");
+    command.env("TEST_NAME", "first");
     let first = test.start_command(command);
     until("the first agent runs", || {
         test.workspace().join("here").exists()
     });
     let mut command =
         test.ralph_command(&[&args("b", "--share-workspace")[..], &["true"]].concat());
-    command.env("RALPH_TEST_NAME", "second");
+    command.env("TEST_NAME", "second");
     test.start_command(command).end().exits(1);
     test.write("go", "");
     first.end();
-    let slug = "echo-ralph-test-name-test-f-go";
+    let slug = "echo-test-name-test-f-go";
     assert_eq!(
         test.read(&format!(".ralph/guardrail_1_{slug}.log")),
         "first\n"

@@ -85,7 +85,7 @@ fn an_empty_prompt_is_passed_as_empty_input() {
 #[test]
 fn a_rest_does_not_count_as_inactivity() {
     let test = Test::new().script("iteration 1\n exit 1\niteration *\n promise COMPLETE\n");
-    let args = ["go", "--inactivity-timeout", "400ms", "--backoff", "1s..1s"];
+    let args = ["go", "--inactivity-timeout", "2s", "--backoff", "3s..3s"];
     spawn(&test, &[&args[..], &SCRIPT].concat()).exits(0);
     ends_with(&test, 0, "done (the agent claimed it; there are no checks)");
     assert_eq!(

@@ -155,6 +155,26 @@ fn stop_commits_the_work_so_far() {
 }
 
 #[test]
+fn the_summary_suggests_nothing_in_a_worktree_that_no_longer_exists() {
+    let test = Test::git().script("iteration 1\n write made\n  | x\n sh rm -rf \"$PWD\"\n");
+    let done = run(&test, &[])
+        .exits(1)
+        .says(", which no longer exists, on ralph/a\n");
+    assert!(
+        !done.out.contains(" unsaved ") && !done.out.contains("git -C "),
+        "{}",
+        done.out
+    );
+    assert!(
+        !test
+            .ralph(&["status", "a"])
+            .exits(0)
+            .out
+            .contains("Unsaved")
+    );
+}
+
+#[test]
 fn a_loop_whose_worktree_was_deleted_is_not_resumed_and_the_error_shows_how_to_restore_it() {
     let test =
         Test::git().script("iteration 1\n write one\n  | x\niteration 2\n write made\n  | x\n");

@@ -1,0 +1,177 @@
+//! Checkpoints of the working tree: when they are taken, and which iteration was the best.
+//!
+//! The runner stores the content of the working tree before the first iteration, and before each
+//! iteration's checks. A person can return to any of these.
+
+use super::event::is_default;
+use super::state::{Phase, State};
+use serde::{Deserialize, Serialize};
+
+/// The state of a loop's checkpoints.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct CheckpointState {
+    /// The checkpoint that the loop waits for; `None` if it waits for none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    due: Option<CheckpointDue>,
+    /// Whether there can be none, because the workspace is not in git.
+    #[serde(default, skip_serializing_if = "is_default")]
+    is_unavailable: bool,
+    /// The number of the newest checkpoint; `None` before the first.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) newest: Option<u32>,
+    /// The ID of the newest checkpoint's tree.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    tree: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    best: Option<BestIteration>,
+    /// Whether a person has rewound the files since the newest iteration.
+    #[serde(default, skip_serializing_if = "is_default")]
+    is_rewound: bool,
+}
+
+/// What follows a checkpoint.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum CheckpointDue {
+    Checks,
+    /// The first iteration, without preflight.
+    FirstIteration,
+}
+
+/// The iteration with the best results so far: the most green checks, then the most passed tests,
+/// then the latest.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct BestIteration {
+    /// The iteration's number; 0 is the start.
+    pub(crate) iteration: u32,
+    /// Number of green checks.
+    pub(crate) green: usize,
+    /// The ID of its checkpoint's tree.
+    tree: String,
+}
+
+impl State {
+    /// Returns the number of the checkpoint that has to be taken now; `None` if none has to.
+    pub(super) fn due_checkpoint(&self) -> Option<u32> {
+        let is_due = self.phase == Phase::Checking && self.checkpoint.due.is_some();
+        is_due.then_some(self.iteration)
+    }
+
+    fn takes_checkpoints(&self) -> bool {
+        self.plan.checkpoints && !self.checkpoint.is_unavailable
+    }
+
+    /// Takes a checkpoint before the first iteration of a loop without preflight.
+    pub(super) fn begin_without_preflight(&mut self) {
+        if self.takes_checkpoints() {
+            self.checkpoint.due = Some(CheckpointDue::FirstIteration);
+            self.phase = Phase::Checking;
+        } else {
+            self.proceed();
+        }
+    }
+
+    /// Returns whether the loop waits for the checkpoint before its first iteration.
+    pub(super) fn awaits_first_checkpoint(&self) -> bool {
+        self.checkpoint.due == Some(CheckpointDue::FirstIteration)
+    }
+
+    /// Orders a checkpoint before the checks. After a rewind there is none: the newest one is that
+    /// of the iteration before, to which a person may want to return.
+    pub(super) fn begin_checkpoint(&mut self) {
+        let is_due = self.takes_checkpoints() && !self.checkpoint.is_rewound;
+        self.checkpoint.due = is_due.then_some(CheckpointDue::Checks);
+    }
+
+    /// Called when a checkpoint was taken, or could not be: `tree` is `None` then, and without a
+    /// `failure` there can be none at all.
+    pub(super) fn checkpointed(&mut self, iteration: u32, tree: Option<&String>, failed: bool) {
+        if self.due_checkpoint() != Some(iteration) {
+            return;
+        }
+        let due = self.checkpoint.due.take();
+        if tree.is_some() {
+            self.checkpoint.newest = Some(iteration);
+        }
+        self.checkpoint.tree = tree.cloned();
+        self.checkpoint.is_unavailable = tree.is_none() && !failed;
+        if due == Some(CheckpointDue::FirstIteration) {
+            self.proceed();
+        } else if self.checks.is_empty() {
+            self.run_scm_tasks_or_proceed();
+        }
+    }
+
+    /// Forgets the rewind, because the agent works on its result.
+    pub(super) fn begin_after_rewind(&mut self) {
+        self.checkpoint.is_rewound = false;
+        self.checkpoint.due = None;
+    }
+
+    /// Called when a person has put the files back to a checkpoint.
+    pub(super) fn rewound(&mut self, to: &str) {
+        self.checkpoint.is_rewound = true;
+        let what = match to {
+            "0" => "their state at the start".to_owned(),
+            "undo" => "their state before the last `ralph rewind`".to_owned(),
+            _ => format!("their state after iteration {to}"),
+        };
+        self.answers.push(format!(
+            "I have put the files back to {what}. Changes made since then are gone."
+        ));
+        if matches!(
+            self.phase,
+            Phase::Resting { .. } | Phase::Running { started: false, .. }
+        ) {
+            self.begin_checks();
+        }
+    }
+
+    /// Returns whether the checks have to run again because a person has rewound the files.
+    pub(super) fn is_rewound(&self) -> bool {
+        self.checkpoint.is_rewound
+    }
+
+    /// Remembers the newest iteration if it is the best, once all its checks have run.
+    pub(super) fn judge_best(&mut self) {
+        let state = &self.checkpoint;
+        if state.newest != Some(self.iteration) || state.is_rewound {
+            return;
+        }
+        let Some(tree) = state.tree.clone() else {
+            return;
+        };
+        let green = self.green_checks();
+        if state.best.as_ref().is_none_or(|best| best.green <= green) {
+            self.checkpoint.best = Some(BestIteration {
+                iteration: self.iteration,
+                green,
+                tree,
+            });
+        }
+    }
+
+    fn green_checks(&self) -> usize {
+        let reports = self.checks.iter().flatten();
+        reports.filter(|report| report.is_green()).count()
+    }
+
+    /// Returns the best iteration; `None` if no checks ran after a checkpoint.
+    pub(crate) fn best_iteration(&self) -> Option<&BestIteration> {
+        self.checkpoint.best.as_ref()
+    }
+
+    /// Returns the best iteration if the files are, or may be, worse now: fewer checks are green,
+    /// or the checks did not run.
+    pub(crate) fn better_iteration(&self) -> Option<&BestIteration> {
+        let best = self.best_iteration()?;
+        let is_same = self.checked_iteration() == best.iteration
+            || self.checkpoint.tree.as_ref() == Some(&best.tree);
+        let is_worse = if self.checks.iter().any(Option::is_none) {
+            best.green > 0 && !is_same
+        } else {
+            self.green_checks() < best.green
+        };
+        (is_worse && !self.checkpoint.is_rewound).then_some(best)
+    }
+}

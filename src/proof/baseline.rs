@@ -1,0 +1,243 @@
+//! The state of a workspace and its surroundings when a loop starts: a manifest, and copies of the
+//! guards.
+
+use super::copies::{COPIES_MAX, Copies, CopyWriter, hex, write_durably};
+use super::encoding::{ManifestReader, broken, put_manifest};
+use super::guards::{Ecosystems, GuardTable, Matches, is_in_ignored_directory, table};
+use super::manifest::{Entry, Manifest, as_path, is_below};
+use super::outside;
+use super::patterns::PatternSet;
+use super::rust_tests;
+use super::scope::{BaselineSpec, Scope};
+use crate::os::{regular_file, sync_dir};
+use sha2::{Digest, Sha256};
+use std::fs;
+use std::io;
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::DirBuilderExt as _;
+use std::path::{Path, PathBuf};
+
+/// The first bytes of a stored baseline: its format and version.
+const MAGIC: &[u8] = b"ralph baseline 1\n";
+
+/// The directory of a baseline in a loop's directory, and its files.
+const DIR: &str = "baseline";
+const MANIFEST: &str = "manifest";
+pub(super) const COPIES: &str = "copies";
+pub(super) const ORIGINALS: &str = "originals";
+
+/// Maximum size of a stored manifest, in bytes.
+const MANIFEST_MAX: u64 = 1 << 30;
+
+/// Names at the top of a workspace that are left out: ralph's own files.
+const RALPH_DIR: &[u8] = b".ralph";
+
+/// The state of a workspace and its surroundings when a loop starts.
+pub(crate) struct Baseline {
+    pub(super) dir: PathBuf,
+    pub(super) scope: Scope,
+    pub(super) workspace: Manifest,
+    pub(super) outside: Manifest,
+    pub(super) copies: Copies,
+    pub(super) ecosystems: Ecosystems,
+    digest: String,
+}
+
+impl Baseline {
+    /// Records the current state, durably, in the directory of a loop. Replaces an earlier baseline.
+    pub(crate) fn take(spec: &BaselineSpec<'_>, loop_dir: &Path) -> io::Result<Self> {
+        Self::take_with_cap(spec, loop_dir, COPIES_MAX)
+    }
+
+    pub(super) fn take_with_cap(
+        spec: &BaselineSpec<'_>,
+        loop_dir: &Path,
+        copies_max: u64,
+    ) -> io::Result<Self> {
+        let new = loop_dir.join("baseline.new");
+        remove_dir(&new)?;
+        fs::DirBuilder::new().mode(0o700).create(&new)?;
+        let scope = Scope::new(spec)?;
+        let workspace = walk_workspace(&scope.workspace)?;
+        let outside = outside::list(&scope, &mut Vec::new());
+        let mut writer = CopyWriter::create(&new.join(COPIES), copies_max)?;
+        let matched: Vec<_> = not_ignored(&scope, &workspace).collect();
+        copy_guards(&scope, &workspace, &matched, &outside, &mut writer)?;
+        let ecosystems = find_ecosystems(&matched);
+        drop(matched);
+        let copies = writer.finish()?;
+        let mut bytes = MAGIC.to_vec();
+        scope.put(&mut bytes);
+        put_manifest(&mut bytes, &workspace);
+        put_manifest(&mut bytes, &outside);
+        copies.put(&mut bytes);
+        write_durably(&new.join(MANIFEST), &bytes)?;
+        let dir = loop_dir.join(DIR);
+        remove_dir(&dir)?;
+        fs::rename(&new, &dir)?;
+        sync_dir(loop_dir)?;
+        Ok(Self {
+            dir,
+            ecosystems,
+            scope,
+            workspace,
+            outside,
+            copies,
+            digest: hex(&Sha256::digest(&bytes)),
+        })
+    }
+
+    /// Opens the baseline in the directory of a loop. Returns `None` if the loop has none.
+    /// `digest` is the one that the loop's journal has.
+    pub(crate) fn open(loop_dir: &Path, digest: &str) -> io::Result<Option<Self>> {
+        let dir = loop_dir.join(DIR);
+        let path = dir.join(MANIFEST);
+        let bytes = match regular_file::read(&path, MANIFEST_MAX, false) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            read => read?.0,
+        };
+        if hex(&Sha256::digest(&bytes)) != digest {
+            let path = path.display();
+            return Err(io::Error::other(format!(
+                "{path} was changed since the loop started"
+            )));
+        }
+        let mut from = ManifestReader::new(bytes.strip_prefix(MAGIC).ok_or_else(broken)?);
+        let scope = Scope::read(&mut from)?;
+        let workspace = from.manifest()?;
+        let outside = from.manifest()?;
+        let copies = Copies::get(&mut from)?;
+        if !from.is_at_end() {
+            return Err(broken());
+        }
+        Ok(Some(Self {
+            dir,
+            ecosystems: find_ecosystems(&not_ignored(&scope, &workspace).collect::<Vec<_>>()),
+            scope,
+            workspace,
+            outside,
+            copies,
+            digest: digest.to_owned(),
+        }))
+    }
+
+    /// Returns a hash of everything that was recorded, copies included. It belongs in the journal:
+    /// an agent can change the files of the baseline.
+    pub(crate) fn digest(&self) -> &str {
+        &self.digest
+    }
+
+    pub(super) fn absolute(&self, path: &[u8]) -> Vec<u8> {
+        absolute(&self.scope, path)
+    }
+}
+
+/// Lists the workspace, without git's and ralph's own files.
+pub(super) fn walk_workspace(workspace: &Path) -> io::Result<Manifest> {
+    Manifest::walk(workspace, |path, _, depth| {
+        let name = path.rsplit(|byte| *byte == b'/').next();
+        name != Some(b".git") && !(depth == 1 && path == RALPH_DIR)
+    })
+}
+
+/// Returns whether a path that existed at the start was ignored then.
+pub(super) fn was_ignored(scope: &Scope, path: &[u8], is_dir: bool) -> bool {
+    if scope.has_git {
+        scope.ignored.iter().any(|ignored| is_below(path, ignored))
+    } else {
+        is_in_ignored_directory(path, is_dir, false)
+    }
+}
+
+fn absolute(scope: &Scope, path: &[u8]) -> Vec<u8> {
+    scope
+        .workspace
+        .join(as_path(path))
+        .as_os_str()
+        .as_bytes()
+        .to_vec()
+}
+
+fn find_ecosystems(files: &[(&Entry, Matches)]) -> Ecosystems {
+    let mut found = Ecosystems::new();
+    for (_, matches) in files {
+        found.add(matches);
+    }
+    found
+}
+
+/// Returns the files of the start that were not ignored, with what the rows say about each.
+fn not_ignored<'a>(
+    scope: &'a Scope,
+    workspace: &'a Manifest,
+) -> impl Iterator<Item = (&'a Entry, Matches)> {
+    let table: &GuardTable = table();
+    // Entries below an ignored directory follow it.
+    let mut ignored: Option<&[u8]> = None;
+    workspace.entries.iter().filter_map(move |entry| {
+        if ignored.is_some_and(|dir| is_below(&entry.path, dir)) {
+            return None;
+        }
+        if was_ignored(scope, &entry.path, entry.is_dir()) {
+            ignored = Some(&entry.path);
+            return None;
+        }
+        (!entry.is_dir()).then(|| (entry, table.matches(&entry.path)))
+    })
+}
+
+/// Copies the guards, small ones first, so that a few large fixtures leave room for the rest.
+fn copy_guards(
+    scope: &Scope,
+    workspace: &Manifest,
+    matched: &[(&Entry, Matches)],
+    outside: &Manifest,
+    writer: &mut CopyWriter,
+) -> io::Result<()> {
+    let protect = PatternSet::new(&scope.protect);
+    let mut files: Vec<(&Entry, PathBuf, bool)> = Vec::new();
+    for (entry, matches) in matched {
+        let is_source = !matches.is_guard(false);
+        if !is_source || entry.path.ends_with(b".rs") {
+            files.push((
+                entry,
+                as_path(&absolute(scope, &entry.path)).to_owned(),
+                is_source,
+            ));
+        }
+    }
+    let chosen = |entry: &&Entry| {
+        !entry.is_dir()
+            && (protect.is_match(&entry.path)
+                || scope
+                    .scripts
+                    .contains(&scope.workspace.join(as_path(&entry.path))))
+    };
+    for entry in workspace.entries.iter().filter(chosen) {
+        let path = scope.workspace.join(as_path(&entry.path));
+        files.retain(|(_, known, _)| *known != path);
+        files.push((entry, path, false));
+    }
+    let outside = outside.entries.iter().filter(|entry| !entry.is_dir());
+    files.extend(outside.filter_map(|entry| {
+        let path = as_path(&entry.path);
+        outside::is_copied(scope, path).then(|| (entry, path.to_owned(), false))
+    }));
+    files.sort_by_key(|(entry, ..)| entry.size);
+    for (entry, path, is_rust_source) in files {
+        writer.add(&path, entry, |content| {
+            // A source without tests needs no copy; one that cannot be read to the end might.
+            !is_rust_source
+                || std::str::from_utf8(content)
+                    .is_ok_and(|text| rust_tests::has_tests(text).unwrap_or(true))
+        })?;
+    }
+    Ok(())
+}
+
+fn remove_dir(path: &Path) -> io::Result<()> {
+    match fs::remove_dir_all(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,56 @@
+//! Measures what a view costs. `bench/view` runs it.
+
+use super::kit::{Case, check, sh};
+use crate::proof::ViewContent;
+use std::env;
+use std::time::{Duration, Instant};
+
+/// Prints the median of eleven runs.
+fn measure(what: &str, mut run: impl FnMut() -> Duration) {
+    let mut times: Vec<_> = (0..11).map(|_| run()).collect();
+    times.sort_unstable();
+    println!("| {what} | {:.1} ms |", times[5].as_secs_f64() * 1000.0);
+}
+
+fn timed<T>(run: impl FnOnce() -> T) -> (T, Duration) {
+    let from = Instant::now();
+    let result = run();
+    (result, from.elapsed())
+}
+
+#[test]
+#[ignore = "a benchmark"]
+fn figures() {
+    let files: usize = env::var("FILES").map_or(50_000, |files| files.parse().unwrap());
+    let script = format!(
+        "seq -f %.0f {files} | split -l 100 - d; \
+         for d in d*; do mv $d list; mkdir $d; (cd $d; xargs touch <../list); done; rm list"
+    );
+    let mut case = Case::new().agent(&script);
+    let (list, _) = timed(|| sh("find . -type f").current_dir(&case.workspace).output());
+    let list = String::from_utf8(list.unwrap().stdout).unwrap();
+    let paths: Vec<&str> = list.lines().map(|path| &path[2..]).collect();
+    assert_eq!(paths.len(), files);
+    for absent in [10, 1_000, files] {
+        case.changes.clear();
+        for path in paths.iter().take(absent) {
+            case = case.change(path, ViewContent::Absent);
+        }
+        measure(&format!("set-up, {absent} of {files} files absent"), || {
+            let (view, time) = timed(|| case.view());
+            view.remove().unwrap();
+            time
+        });
+    }
+    case.changes.truncate(10);
+    let view = case.view();
+    for script in ["true", "find . -type f | wc -l", "cat d*/* | wc -c"] {
+        measure(&format!("`{script}` outside"), || {
+            timed(|| sh(script).current_dir(&case.workspace).output().unwrap()).1
+        });
+        measure(&format!("`{script}` in the view"), || {
+            timed(|| check(&view, script)).1
+        });
+    }
+    view.remove().unwrap();
+}

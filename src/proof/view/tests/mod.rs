@@ -1,0 +1,7 @@
+mod exchanges;
+mod figures;
+mod hostile;
+mod kit;
+mod outside;
+mod overlays;
+mod privileges;

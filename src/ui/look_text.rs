@@ -1,0 +1,73 @@
+//! Formats the second look: what was touched, and how the checks turned out by the original tests.
+
+use super::event_line::{check_command, verdict};
+use super::{TextStyle, one_line};
+use crate::engine::State;
+use crate::engine::event::CheckReport;
+use crate::engine::look::LookVerdict;
+use crate::engine::touched::TouchedFiles;
+
+/// Maximum number of touched files that a line names.
+const NAMED_MAX: usize = 3;
+
+/// Returns the line for a survey; none if nothing was touched that can turn a check green.
+pub(super) fn surveyed(
+    touched: &TouchedFiles,
+    failure: Option<&str>,
+    state: &State,
+) -> Vec<(String, TextStyle)> {
+    let files = touched.describe();
+    let mut text = match failure {
+        Some(why) => format!("cannot check by the original tests: {why}"),
+        None if matches!(state.look_verdict(), LookVerdict::Recheck(_)) => {
+            "checking by the original tests".into()
+        }
+        None => return vec![],
+    };
+    if !files.is_empty() {
+        let mut names: Vec<String> = touched.names().take(NAMED_MAX).map(one_line).collect();
+        if touched.names().nth(NAMED_MAX).is_some() {
+            names.push("…".into());
+        }
+        text = format!(
+            "{text}; changed since the start: {files} ({})",
+            names.join(", ")
+        );
+    }
+    vec![(text, TextStyle::Yellow)]
+}
+
+/// Returns the lines for a check in the view.
+pub(super) fn rechecked(
+    check: usize,
+    report: &CheckReport,
+    state: &State,
+) -> Vec<(String, TextStyle)> {
+    let style = if report.is_green() {
+        TextStyle::Green
+    } else {
+        TextStyle::Red
+    };
+    let command = check_command(state, check);
+    let text = format!("check {command} by the original tests: {}", verdict(report));
+    let mut lines = vec![(text, style)];
+    let is_last = check + 1 == state.checks.len();
+    if is_last && state.look_verdict() == LookVerdict::Disputed && state.will_continue() {
+        let text = "disputed: green only with the changed tests or settings; the agent is told";
+        lines.push((text.into(), TextStyle::Yellow));
+    }
+    lines
+}
+
+/// Describes the step of the look that is running.
+pub(super) fn activity(state: &State) -> String {
+    match state.look_verdict() {
+        LookVerdict::Recheck(check) => {
+            format!(
+                "checking {} by the original tests",
+                check_command(state, check)
+            )
+        }
+        _ => "comparing files with the loop's start".into(),
+    }
+}
