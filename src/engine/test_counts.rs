@@ -103,7 +103,9 @@ impl TestCounts {
             } else if let Some(found) = GO.captures(line) {
                 go.add(by_result(&found["what"], 1));
             } else if let Some(found) = SCRIPT.captures(line) {
-                summaries.add(script(&found));
+                if let Some(counts) = script(&found) {
+                    summaries.add(counts);
+                }
             } else if let Some(found) = TAP.captures(line) {
                 tap.add(tap_line(&found));
             } else if let Some(counts) = summary(line) {
@@ -193,11 +195,13 @@ fn unittest(all: u64, parts: &str) -> TestCounts {
     }
 }
 
-fn script(found: &regex::Captures<'_>) -> TestCounts {
+/// Returns the counts in a script's summary; `None` for `bad: 0`, which does not say how many tests
+/// ran.
+fn script(found: &regex::Captures<'_>) -> Option<TestCounts> {
     let count = number(&found["count"]);
     let total = found.name("total").map(|total| number(total.as_str()));
     let rest = total.map_or(0, |total| total.saturating_sub(count));
-    match found["what"].to_ascii_lowercase().as_str() {
+    let counts = match found["what"].to_ascii_lowercase().as_str() {
         "bad" | "failed" | "fail" => TestCounts {
             failed: count,
             passed: rest,
@@ -208,7 +212,8 @@ fn script(found: &regex::Captures<'_>) -> TestCounts {
             failed: rest,
             ..TestCounts::default()
         },
-    }
+    };
+    (counts != TestCounts::default()).then_some(counts)
 }
 
 fn tap_line(found: &regex::Captures<'_>) -> TestCounts {

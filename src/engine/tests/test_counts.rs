@@ -102,6 +102,7 @@ fn other_lines_are_not_summaries() {
         "lint: 3 failed attempts to connect to db",
         "Test Files  1 passed (1)",
         "Ran 5 tests in 0.001s",
+        "bad: 0",
         "ok  \texample/sum\t0.002s",
         "warning: 2 errors emitted while parsing config",
     ] {
