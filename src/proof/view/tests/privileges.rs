@@ -39,6 +39,13 @@ fn the_user_keeps_their_identity() {
     view.remove().unwrap();
 }
 
+/// The variable that tells a test that another one has started it, in the surroundings it needs.
+const INNER: &str = "TEST_INNER";
+
+fn is_inner() -> bool {
+    env::var_os(INNER).is_some()
+}
+
 /// Runs a test of this program under another program, from a directory that every user can read.
 fn run_again(wrapper: &[&str], tests: &[&str]) {
     use std::os::unix::fs::PermissionsExt as _;
@@ -52,6 +59,7 @@ fn run_again(wrapper: &[&str], tests: &[&str]) {
         .args(tests)
         .current_dir(temp.path())
         .env_remove("TMPDIR")
+        .env(INNER, "1")
         .output()
         .unwrap();
     let text = String::from_utf8_lossy(&output.stdout);
@@ -60,9 +68,7 @@ fn run_again(wrapper: &[&str], tests: &[&str]) {
     assert!(!text.contains("running 0 tests"), "{text}{errors}");
 }
 
-/// The inner test of those that shut the kernel's namespaces.
-#[test]
-#[ignore = "needs a kernel that refuses namespaces; another test runs it"]
+/// Needs a kernel that refuses namespaces.
 fn without_namespaces() {
     let tampered = || {
         let case = Case::new().agent("echo edited >test; echo new >added");
@@ -85,9 +91,7 @@ fn without_namespaces() {
     assert!(View::probe(&case.root.join("probe")).is_err());
 }
 
-/// The inner test of the one that mounts a file system below a workspace.
-#[test]
-#[ignore = "needs a file system to mount; another test runs it"]
+/// Needs a namespace that may mount.
 fn with_a_file_system_below_the_workspace() {
     let case = Case::new()
         .agent("mkdir -p 'm n/inner' other; mount -t tmpfs tmpfs 'm n'")
@@ -104,24 +108,22 @@ fn with_a_file_system_below_the_workspace() {
     // An ordinary user may not look below mounts that root made.
     let view = {
         let mut command = Command::new("unshare");
-        let inner = "proof::view::tests::privileges::below_a_locked_mount";
         command.args(["-Urm"]).arg(env::current_exe().unwrap());
-        command.args(["--exact", inner, "--ignored"]);
-        command
-            .env("RALPH_TEST_WORKSPACE", &case.workspace)
-            .output()
-            .unwrap()
+        command.args(["--exact", MOUNTS]);
+        command.env(WORKSPACE, &case.workspace).output().unwrap()
     };
     let text = String::from_utf8_lossy(&view.stdout);
     assert!(text.contains("1 passed"), "{text}");
 }
 
-/// The inner test of the one above.
-#[test]
-#[ignore = "needs a mount of another user; another test runs it"]
-fn below_a_locked_mount() {
+/// The test that mounts, and the variable with the workspace that it passes to itself.
+const MOUNTS: &str =
+    "proof::view::tests::privileges::needs_mounts::file_systems_below_the_workspace_stay_visible";
+const WORKSPACE: &str = "TEST_WORKSPACE";
+
+/// Needs a workspace below which another user has mounted a file system.
+fn below_a_locked_mount(workspace: PathBuf) {
     let mut case = Case::new();
-    let workspace = PathBuf::from(env::var_os("RALPH_TEST_WORKSPACE").unwrap());
     case.workspace = workspace;
     let view = case.view();
     assert_eq!(view.kind(), ViewKind::Copy);
@@ -133,25 +135,33 @@ fn below_a_locked_mount() {
 }
 
 mod needs_limits {
-    use super::run_again;
+    use super::{is_inner, run_again, without_namespaces};
 
     #[test]
     fn a_view_falls_back_where_namespaces_are_shut() {
+        if is_inner() {
+            return without_namespaces();
+        }
         let shut = "echo 0 >/proc/sys/user/max_user_namespaces; \
                     echo 0 >/proc/sys/user/max_mnt_namespaces; exec \"$@\"";
-        let inner = "proof::view::tests::privileges::without_namespaces";
+        let own = "proof::view::tests::privileges::needs_limits::a_view_falls_back_where_namespaces_are_shut";
         let wrapper = ["unshare", "-Ur", "sh", "-c", shut, "sh"];
-        run_again(&wrapper, &["--exact", inner, "--ignored"]);
+        run_again(&wrapper, &["--exact", own]);
     }
 }
 
 mod needs_mounts {
-    use super::run_again;
+    use super::*;
 
     #[test]
     fn file_systems_below_the_workspace_stay_visible() {
-        let inner = "proof::view::tests::privileges::with_a_file_system_below_the_workspace";
-        run_again(&["unshare", "-Urm"], &["--exact", inner, "--ignored"]);
+        if let Some(workspace) = env::var_os(WORKSPACE) {
+            return below_a_locked_mount(workspace.into());
+        }
+        if is_inner() {
+            return with_a_file_system_below_the_workspace();
+        }
+        run_again(&["unshare", "-Urm"], &["--exact", MOUNTS]);
     }
 }
 
