@@ -21,16 +21,17 @@ step() {
     printf '    %s: %s s\n' "$name" "$((SECONDS - from))"
 }
 
-# have PROGRAM: succeeds if the program is installed, after trying to install the Debian package of the same name.
+# have PROGRAM [PACKAGE]: succeeds if the program is installed, after trying to install the Debian package, which has the
+# same name unless given.
 can_install=1
 have() {
     command -v "$1" >/dev/null && return
-    local as=()
+    local as=() package=${2:-$1}
     ((EUID == 0)) || as=(sudo -n)
     if ((can_install)) && command -v apt-get >/dev/null; then
         note "$1 is missing: installing it"
         { ${as[@]+"${as[@]}"} apt-get update -qq &&
-            ${as[@]+"${as[@]}"} apt-get install -y -qq --no-install-recommends "$1"; } >/dev/null 2>&1 || can_install=0
+            ${as[@]+"${as[@]}"} apt-get install -y -qq --no-install-recommends "$package"; } >/dev/null 2>&1 || can_install=0
     fi
     command -v "$1" >/dev/null
 }
@@ -73,6 +74,11 @@ tests_need fish 'fish' have fish
 tests_need groff 'groff' have groff
 tests_need script '`script` from util-linux' quietly grep '^script from util-linux' <(script --version 2>&1)
 tests_need mounts 'user namespace that may mount' quietly unshare -Urm mount -t tmpfs tmpfs /mnt
+works_bwrap() {
+    have bwrap bubblewrap && quietly bwrap --unshare-pid --ro-bind / / --proc /proc --dev /dev true
+}
+tests_need bwrap 'bwrap that works' works_bwrap
+tests_need landlock 'Landlock of version 3' bash tests/landlock.sh
 tests_need limits 'user namespace with limits of its own' \
     quietly unshare -Ur sh -c 'echo 0 >/proc/sys/user/max_inotify_instances'
 tests_need setpriv 'right to become another user' quietly setpriv --reuid 65534 --regid 65534 --clear-groups true

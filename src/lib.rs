@@ -82,13 +82,14 @@ mod os;
 mod process;
 mod proof;
 mod runner;
+mod sandbox;
 mod store;
 mod terminal;
 #[cfg(feature = "cli")]
 mod ui;
 
 pub use agent::function::Turn;
-pub use engine::plan::{Approve, ContextLevel};
+pub use engine::plan::{Approve, ContextLevel, Sandbox};
 pub use engine::{Act, Amount, Event, ExitCode, Limit, Outcome, StopReason};
 pub use library::{CheckResult, Error, IterationReport, Loop, Reply, Report, Stopper};
 
@@ -98,9 +99,12 @@ pub mod event {
         AgentReport, CheckReport, Fault, Marker, Notice, ProcessExit, Request, RequestSource,
         TextSignals,
     };
+    pub use crate::engine::label::{CheckLabel, CheckProbe, Label};
     pub use crate::engine::limits::LimitChange;
     pub use crate::engine::long_rest::{LongRest, RestStage};
     pub use crate::engine::outcome::{OutcomeSummary, WaitReason};
+    pub use crate::engine::receipt::{EndFacts, Versions};
+    pub use crate::engine::review::{Review, ReviewLine, ReviewList};
     pub use crate::engine::scm::{ScmTaskReport, SkipReason};
     pub use crate::engine::touched::{FileChange, TouchedFile, TouchedFiles, TouchedList};
     pub use crate::engine::work_elsewhere::{MovedHead, WorkElsewhere};

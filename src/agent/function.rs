@@ -1,7 +1,6 @@
 //! Calls an agent that is a function in the host program, once per iteration, on its own thread.
 
 use crate::engine::{Act, ProcessExit};
-use rustix::pipe::{PipeFlags, pipe_with};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -30,7 +29,8 @@ pub(crate) struct Waker {
 
 impl Waker {
     pub(crate) fn new() -> io::Result<Self> {
-        let (read_end, write_end) = pipe_with(PipeFlags::CLOEXEC)?;
+        let (read_end, write_end) = io::pipe()?;
+        let (read_end, write_end) = (OwnedFd::from(read_end), OwnedFd::from(write_end));
         rustix::io::ioctl_fionbio(&read_end, true)?;
         rustix::io::ioctl_fionbio(&write_end, true)?;
         Ok(Self {

@@ -77,6 +77,12 @@ impl TaskDir {
         if fs::symlink_metadata(&self.path).is_ok_and(|data| data.is_symlink()) {
             fs::remove_file(&self.path)?;
         }
+        for name in [".ralph", ".ralph/task"] {
+            if regular_file::leads_outside(&self.workspace, name) {
+                let message = format!("{name} is a link to a directory outside the workspace");
+                return Err(io::Error::other(message));
+            }
+        }
         if self.path.is_dir() {
             return Ok(());
         }

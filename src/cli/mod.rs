@@ -5,6 +5,7 @@ pub(crate) mod free_text;
 pub(crate) mod hook;
 pub(crate) mod lazy_args;
 pub(crate) mod plugin;
+pub(crate) mod receipt;
 pub(crate) mod setting_flags;
 pub(crate) mod setup;
 
@@ -78,6 +79,19 @@ pub(crate) enum Command {
         skipped stay as they are.\n\nExamples:\n  ralph rewind shop best\n  ralph rewind shop undo"
     )]
     Rewind(RewindArgs),
+    /// Print what a loop ended with, and by which evidence
+    #[command(
+        after_help = "Examples:\n  ralph receipt shop\n  ralph receipt shop --output receipt.json"
+    )]
+    Receipt(receipt::ReceiptArgs),
+    /// Prove the result of a loop again
+    #[command(
+        after_help = "The checks run again on the files that the loop ended with, in a view with the original tests. \
+        Nothing in the workspace changes. Exit code 0 means that every result is the same, 1 that one differs, 2 that \
+        the loop cannot be verified.\n\nExamples:\n  ralph verify shop\n  \
+        ralph verify receipt.json     in another clone"
+    )]
+    Verify(receipt::VerifyArgs),
     /// Pause loops after the running iteration
     Pause(NamesArgs),
     /// Stop loops and kill everything they started
@@ -115,6 +129,9 @@ pub(crate) enum Command {
     Template,
     /// Check agents, tools, settings and the state directory
     Doctor(setup::DoctorArgs),
+    /// Play cheating agents against your checks, and show which would get through
+    #[command(after_help = setup::SELFTEST_HELP)]
+    Selftest(Box<LazyArgs<setup::SelftestArgs>>),
     /// Print a completion script for a shell
     Completions(setup::CompletionsArgs),
     /// Print the manual page of ralph or of one command

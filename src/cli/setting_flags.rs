@@ -5,9 +5,11 @@ use crate::config::units::{BackoffRange, Millis, parse_amount, parse_count, pars
 use crate::config::validate::normalize;
 use crate::config::{Layer, Origin};
 use clap::builder::{PossibleValuesParser, TypedValueParser, ValueParser};
+use clap::error::ErrorKind;
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, Error, FromArgMatches, ValueHint};
 use serde_json::{Map, Value, json};
 use std::str::FromStr;
+use std::{iter, ptr};
 
 /// The settings that were passed as flags.
 #[derive(Clone, Debug, Default)]
@@ -39,6 +41,7 @@ impl Args for SettingFlags {
     fn augment_args(command: Command) -> Command {
         table()
             .iter()
+            .flat_map(|key| iter::once(key).chain(child_flags(key)))
             .filter_map(flag)
             .chain(table().iter().filter_map(negated_flag))
             .fold(command, Command::arg)
@@ -46,6 +49,47 @@ impl Args for SettingFlags {
 
     fn augment_args_for_update(command: Command) -> Command {
         Self::augment_args(command)
+    }
+}
+
+/// The flags of settings about checks.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct CheckFlags(SettingFlags);
+
+impl CheckFlags {
+    /// The heading of these settings.
+    pub(crate) const HEADING: &str = "Checks";
+
+    pub(crate) fn layer(&self) -> Layer {
+        self.0.layer()
+    }
+}
+
+impl Args for CheckFlags {
+    fn augment_args(command: Command) -> Command {
+        let keys = table().iter().filter(|key| key.heading == Self::HEADING);
+        keys.clone()
+            .flat_map(|key| iter::once(key).chain(child_flags(key)))
+            .filter_map(flag)
+            .chain(keys.filter_map(negated_flag))
+            .fold(command, Command::arg)
+    }
+
+    fn augment_args_for_update(command: Command) -> Command {
+        Self::augment_args(command)
+    }
+}
+
+impl FromArgMatches for CheckFlags {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, Error> {
+        let mut flags = Self::default();
+        flags.update_from_arg_matches(matches)?;
+        Ok(flags)
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), Error> {
+        self.0
+            .update_from(matches, |key| key.heading == Self::HEADING)
     }
 }
 
@@ -57,7 +101,19 @@ impl FromArgMatches for SettingFlags {
     }
 
     fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), Error> {
-        for key in table().iter().filter(|key| key.flag().is_some()) {
+        self.update_from(matches, |_| true)
+    }
+}
+
+impl SettingFlags {
+    /// Takes over the flags of the chosen settings, which must be defined.
+    fn update_from(
+        &mut self,
+        matches: &ArgMatches,
+        is_chosen: impl Fn(&SettingKey) -> bool,
+    ) -> Result<(), Error> {
+        let keys = table().iter().filter(|key| key.flag().is_some());
+        for key in keys.filter(|key| is_chosen(key)) {
             let value = match key.kind {
                 SettingKind::Switch if matches.get_flag(&key.name) => Some(inverted_default(key)),
                 SettingKind::Switch
@@ -66,10 +122,7 @@ impl FromArgMatches for SettingFlags {
                     Some(json!(false))
                 }
                 SettingKind::Switch => None,
-                _ if key.is_list() => {
-                    let all = matches.get_many::<Value>(&key.name);
-                    all.map(|all| Value::Array(all.cloned().collect()))
-                }
+                _ if key.is_list() => list_value(key, matches)?,
                 _ => matches.get_one::<Value>(&key.name).cloned(),
             };
             if let Some(value) = value {
@@ -78,6 +131,58 @@ impl FromArgMatches for SettingFlags {
         }
         Ok(())
     }
+}
+
+/// Returns the children of a list's objects that have a flag of their own. It belongs to the
+/// occurrence of the list's flag before it.
+fn child_flags(key: &'static SettingKey) -> impl Iterator<Item = &'static SettingKey> {
+    let children = key.children.iter();
+    children.filter(|child| key.is_list() && child.flag.is_some())
+}
+
+/// Returns the value of a list's flag; `None` if it was not passed.
+fn list_value(key: &'static SettingKey, matches: &ArgMatches) -> Result<Option<Value>, Error> {
+    let values = |key: &SettingKey| {
+        // A command may have the list's flag without its children's.
+        if matches.try_contains_id(&key.name).is_err() {
+            return Vec::new();
+        }
+        let indices = matches.indices_of(&key.name).into_iter().flatten();
+        let values = matches.get_many::<Value>(&key.name).into_iter().flatten();
+        indices.zip(values.cloned()).collect::<Vec<_>>()
+    };
+    let mut items = values(key);
+    for child in child_flags(key) {
+        let shorthand = key.shorthand.as_deref().expect("its flag sets one child");
+        for (at, value) in values(child) {
+            let item = items.iter_mut().rfind(|(item, _)| *item < at);
+            let (flag, list) = (
+                child.flag().unwrap_or_default(),
+                key.flag().unwrap_or_default(),
+            );
+            let problem = match item {
+                None => format!("--{flag} belongs to the --{list} before it, and there is none"),
+                Some((_, Value::Object(object))) if object.contains_key(&child.name) => {
+                    format!("--{flag} is given twice for the same --{list}")
+                }
+                Some((_, item)) => {
+                    if !item.is_object() {
+                        *item = json!({ shorthand: item.take() });
+                    }
+                    item[&child.name] = value;
+                    continue;
+                }
+            };
+            return Err(Error::raw(
+                ErrorKind::ArgumentConflict,
+                format!("{problem}\n"),
+            ));
+        }
+    }
+    let items = items.into_iter().map(|(_, item)| item);
+    Ok(matches
+        .contains_id(&key.name)
+        .then(|| Value::Array(items.collect())))
 }
 
 /// Returns the value that a switch's flag sets: the opposite of the default.
@@ -127,14 +232,19 @@ fn flag(key: &'static SettingKey) -> Option<Arg> {
     if key.kind == SettingKind::Switch {
         return Some(arg.action(ArgAction::SetTrue));
     }
-    if key.kind == SettingKind::Branch {
+    let bare = match key.kind {
+        SettingKind::Branch => Some("true"),
+        _ => key.bare.as_deref(),
+    };
+    if let Some(bare) = bare {
         // Require `=`, so that the flag does not take the task as its value.
         arg = arg
             .num_args(0..=1)
             .require_equals(true)
-            .default_missing_value("true");
+            .default_missing_value(bare);
     }
-    let action = if key.is_list() {
+    let mut child_flags = table().iter().flat_map(child_flags);
+    let action = if key.is_list() || child_flags.any(|child| ptr::eq(child, key)) {
         ArgAction::Append
     } else {
         ArgAction::Set

@@ -1,6 +1,7 @@
 //! The arguments of commands that set up or inspect ralph: `init`, `trust`, `doctor`, `completions`,
 //! `man`.
 
+use super::setting_flags::CheckFlags;
 use clap::{Args, Command};
 use clap_complete::Shell;
 use std::path::PathBuf;
@@ -52,6 +53,36 @@ pub(crate) struct DoctorArgs {
     /// Inspect the current directory instead of the top of the repository
     #[arg(long, conflicts_with = "unit")]
     pub(crate) here: bool,
+}
+
+/// The end of the help of `ralph selftest`.
+pub(super) const SELFTEST_HELP: &str = "\
+    Each cheat is a real loop with a scripted agent, in a view of the workspace that is thrown away. If every check is \
+    green, the agent spoils the source files first and then hides it. Exit code 0 means that nothing got through but the \
+    limits that docs/trust.md names, 1 that something did.\n\n\
+    Example:\n  ralph selftest --check \"npm test\" --only tests --only settings";
+
+// The arguments of `ralph selftest`. Not a doc comment: as the arguments are built lazily, clap would
+// show it as the description of the command.
+#[derive(Debug, Default, Args)]
+pub(crate) struct SelftestArgs {
+    #[command(flatten)]
+    pub(crate) setting_flags: CheckFlags,
+    /// Play only this class of cheats; repeatable
+    #[arg(long, value_name = "CLASS")]
+    pub(crate) only: Vec<String>,
+    /// Use this settings file instead of the project's [default: .ralph/settings.*]
+    #[arg(short, long, visible_alias = "settings", value_name = "PATH")]
+    pub(crate) config: Option<PathBuf>,
+    /// Test the current directory, with its own settings, instead of the top of the repository
+    #[arg(long)]
+    pub(crate) here: bool,
+    /// Trust the project's settings to run commands, for this run only
+    #[arg(long)]
+    pub(crate) trust: bool,
+    /// Print one JSON object
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 /// The arguments of `ralph completions`.

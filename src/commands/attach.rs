@@ -20,6 +20,7 @@ const START_POLL_INTERVAL: Duration = Duration::from_millis(20);
 
 pub(crate) fn attach(name: &str) -> Result<ExitCode, CommandError> {
     let mut handle = open(name)?;
+    check_operator(&handle.state_dir, &handle.dir)?;
     while handle.status() == Status::Starting {
         std::thread::sleep(START_POLL_INTERVAL);
         handle = open(name)?;
@@ -67,7 +68,6 @@ pub(crate) fn attach(name: &str) -> Result<ExitCode, CommandError> {
             format!("run `ralph logs {name} -f` to follow the output without a terminal"),
         ));
     }
-    check_operator(&handle.state_dir, &handle.dir)?;
     let tmux = Tmux {
         socket: socket.clone(),
     };

@@ -4,7 +4,7 @@ use crate::agent::redact::Redactor;
 use crate::config;
 use crate::engine::format::duration;
 use crate::engine::limits::{LIMITS, Limit};
-use crate::engine::plan::{Approve, PROMPT_FILE_MAX, PromptDelivery, Signal};
+use crate::engine::plan::{Approve, Check, PROMPT_FILE_MAX, PromptDelivery, Signal};
 use crate::engine::prompt::{PromptInputs, render};
 use crate::engine::{ExitCode, Plan, State};
 use crate::lifecycle::error::CommandError;
@@ -62,6 +62,35 @@ fn describe_done(plan: &Plan) -> String {
     }
 }
 
+/// Describes the checks, and how they run.
+fn proof_rows(plan: &Plan) -> Vec<(&'static str, String)> {
+    let mut rows = Vec::new();
+    let never = |ms: Option<u64>| ms.map_or_else(|| "never".into(), duration);
+    let timeout = |ms: u64| Some(ms).filter(|ms| *ms < config::NO_TIMEOUT);
+    let checks = plan.proof.checks.iter();
+    rows.extend(checks.map(|check| {
+        (
+            if check.is_held_out() {
+                "held out"
+            } else {
+                "check"
+            },
+            format!(
+                "{} (timeout {})",
+                check.command,
+                never(timeout(check.timeout_ms))
+            ),
+        )
+    }));
+    let setup = plan.proof.setup.as_ref();
+    rows.extend(setup.map(|setup| ("setup", setup.command.clone())));
+    if plan.proof.sealed {
+        let text = "the checks always run with the original tests and settings";
+        rows.push(("sealed", text.into()));
+    }
+    rows
+}
+
 fn describe_plan(plan: &Plan, branch: Option<String>) -> String {
     let limits = &plan.limits;
     let never = |ms: Option<u64>| ms.map_or_else(|| "never".into(), duration);
@@ -92,25 +121,22 @@ fn describe_plan(plan: &Plan, branch: Option<String>) -> String {
         Approve::All => "do everything",
     });
     rows.extend(approve.map(|allowed| ("approve", format!("it may {allowed} without asking"))));
+    rows.extend(
+        plan.sandbox
+            .map(|kind| ("sandbox", format!("the agent runs {}", kind.describe()))),
+    );
     rows.push(("workspace", plan.workspace.display().to_string()));
     rows.extend(branch.map(|branch| ("worktree", format!("a new one on branch {branch}"))));
-    let timeout = |ms: u64| Some(ms).filter(|ms| *ms < config::NO_TIMEOUT);
-    let checks = plan.proof.checks.iter();
-    rows.extend(checks.map(|check| {
-        (
-            "check",
-            format!(
-                "{} (timeout {})",
-                check.command,
-                never(timeout(check.timeout_ms))
-            ),
-        )
-    }));
+    rows.extend(proof_rows(plan));
     rows.push(("done", describe_done(plan)));
     for row in &LIMITS {
         let max = row.max(limits);
         // A loop without checks never stalls.
-        let applies = row.limit != Limit::Stalls || !plan.proof.checks.is_empty();
+        let applies = match row.limit {
+            Limit::Stalls => !plan.proof.checks.is_empty(),
+            Limit::Peeks => plan.proof.checks.iter().any(Check::is_held_out),
+            _ => true,
+        };
         if row.key.is_some() && applies && (max.is_some() || !row.is_budget) {
             let at_most = max.map_or_else(|| "no limit".into(), |max| format!("at most {max}"));
             let noun = Some(row.noun)

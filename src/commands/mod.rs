@@ -20,18 +20,22 @@ mod markers;
 mod open_loop;
 mod pause_stop;
 mod plugin;
+mod receipt;
 mod resume;
 mod rewind;
 mod rm;
 mod run;
+mod sandboxed;
 mod say;
 mod script;
+mod selftest;
 mod set;
 mod spawn;
 mod status;
 mod supervise;
 mod supervise_loop;
 mod trust;
+mod verify;
 mod wait;
 mod workspace;
 mod worktree_flag;
@@ -55,6 +59,7 @@ pub fn main(mut args: Vec<OsString>) -> std::process::ExitCode {
     free_text::mark(&mut args, Cli::command);
     let result = match Cli::try_parse_from(&args) {
         Ok(cli) => worktree_flag::reject_ambiguous_branch(&cli.command, &args)
+            .and_then(|()| sandboxed::reject_in_sandbox(&cli.command))
             .and_then(|()| dispatch(cli.command)),
         Err(error) => handle_parse_error(&error, &args),
     };
@@ -72,6 +77,8 @@ fn dispatch(command: Command) -> Result<ExitCode, CommandError> {
         Command::Logs(args) => logs::logs(&args),
         Command::Diff(args) => diff::diff(&args),
         Command::Rewind(args) => rewind::rewind(&args),
+        Command::Receipt(args) => receipt::receipt(&args),
+        Command::Verify(args) => verify::verify(&args),
         Command::Pause(args) => pause_stop::pause(&args.names),
         Command::Stop(args) => pause_stop::stop(&args.names),
         Command::Set(args) => set::set(&args),
@@ -90,6 +97,7 @@ fn dispatch(command: Command) -> Result<ExitCode, CommandError> {
         Command::Doctor(args) => doctor::doctor(&args),
         Command::Completions(args) => completions::completions(args.shell),
         Command::Man(args) => man::man(args.command.as_deref()),
+        Command::Selftest(args) => selftest::selftest(&args),
         Command::Demo(args) => demo::demo(args.keep),
         Command::Supervise(args) => supervise_loop::supervise_loop(&args),
         Command::Script { file } => script::play(&file),

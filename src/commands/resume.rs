@@ -10,13 +10,14 @@ use crate::config::check_glob;
 use crate::config::{Config, LayerStack, Settings, SettingsFiles};
 use crate::engine::event::{Request, RequestSource};
 use crate::engine::format::shell_quote;
+use crate::engine::touched::TouchedFiles;
 use crate::engine::{Event, ExitCode, Liveness, Now, Outcome, Status};
 use crate::git::worktree;
 use crate::lifecycle::error::CommandError;
 use crate::lifecycle::handle::LoopHandle;
 use crate::lifecycle::launch::{check_tmux, launch};
 use crate::lifecycle::locks::{LoopLocks, mark_as_starting};
-use crate::lifecycle::preconditions::check_agent;
+use crate::lifecycle::preconditions::{check_agent, check_sandbox};
 use crate::lifecycle::requests::{Delivery, deliver};
 use crate::lifecycle::session::{self, remove_loop_file};
 use crate::lifecycle::tmux::Tmux;
@@ -252,6 +253,7 @@ fn check_can_start(handle: &LoopHandle, args: &ResumeArgs) -> Result<(), Command
     for agent in plan.agents() {
         check_agent(agent, &plan.workspace, &known_agents(&plan.workspace))?;
     }
+    check_sandbox(plan, handle.state_dir.root()).map_err(|error| name_loop(error, name))?;
     if let Some(variable) = plan
         .redacted
         .iter()
@@ -387,11 +389,11 @@ fn check_accept(handle: &LoopHandle, args: &ResumeArgs) -> Result<(), CommandErr
     let touched = handle.view.state.look.touched.as_ref();
     for glob in &args.accept {
         check_glob("--accept", glob)?;
-        let is_disputed = |path: &str| pattern_matches(glob, path);
-        if touched
-            .is_some_and(|touched| touched.has_all_names() && !touched.names().any(is_disputed))
-        {
-            let names: Vec<&str> = touched.iter().flat_map(|touched| touched.names()).collect();
+        let names: Vec<&str> = touched.iter().flat_map(|touched| touched.names()).collect();
+        let is_disputed = names.iter().any(|path| pattern_matches(glob, path));
+        // Without files, the missing tests themselves are disputed.
+        let is_known = touched.is_some_and(TouchedFiles::has_all_names) && !names.is_empty();
+        if is_known && !is_disputed {
             return Err(CommandError::usage(
                 format!("--accept: {glob:?} matches none of the disputed files"),
                 format!("they are {}", names.join(", ")),

@@ -9,10 +9,10 @@ use crate::config::{
     Config, LayerStack, PlanDraft, SettingsFiles, SettingsPaths, resolve_typed_paths,
 };
 use crate::engine::ExitCode;
-use crate::engine::plan::ContextLevel;
+use crate::engine::plan::{Check, ContextLevel, Sandbox};
 use crate::lifecycle::create::{Placement, PreparedLoop, create_loop};
 use crate::lifecycle::error::CommandError;
-use crate::lifecycle::preconditions::{check_installed, check_ready};
+use crate::lifecycle::preconditions::{check_installed, check_ready, check_sandbox};
 use crate::lifecycle::scm_check::check_scm_tasks;
 use crate::lifecycle::worktree_request::WorktreeRequest;
 use crate::store;
@@ -85,6 +85,7 @@ pub(crate) fn resolve_in(
             warn_all(check_scm_tasks(&draft)?);
         }
     }
+    check_sandbox(draft.plan(), StateDir::locate()?.root())?;
     if args.dry_run {
         dry_run(
             &draft.into_plan(),
@@ -100,6 +101,12 @@ pub(crate) fn resolve_in(
             Some(_) => "high iteration count (>50) may consume significant resources",
             None => "no iteration limit: the loop may consume significant resources",
         });
+    }
+    let has_held_out = plan.proof.checks.iter().any(Check::is_held_out);
+    if has_held_out && plan.sandbox != Some(Sandbox::Bwrap) {
+        warn(
+            "an agent that looks for a held-out check can find it; --sandbox hides it from the agent",
+        );
     }
     if plan.context.level == ContextLevel::None
         && plan.proof.checks.is_empty()

@@ -86,20 +86,27 @@ fn expand_path(path: &str, env: &BillingEnv<'_>) -> Option<PathBuf> {
 }
 
 /// Returns the paths outside the workspace that the agent writes for itself, with this process's
-/// variables and home directory.
+/// variables and home directory. Directories end with a slash.
 pub(crate) fn own_paths(preset: &AgentPreset) -> Vec<String> {
+    let expand_text = |path: &String| {
+        let text = expand(path)?.into_os_string().into_string().ok()?;
+        // A slash at the end marks a directory.
+        let slash = path.ends_with('/') && !text.ends_with('/');
+        Some(text + if slash { "/" } else { "" })
+    };
+    preset.own_paths.iter().filter_map(expand_text).collect()
+}
+
+/// Expands a path with this process's variables and home directory; `None` if the variable is not
+/// set, or if the path is not absolute.
+pub(super) fn expand(path: &str) -> Option<PathBuf> {
     let home = std::env::home_dir();
     let env = BillingEnv {
         variable: &|name| std::env::var(name).ok(),
         home: home.as_deref(),
         allow_keys: false,
     };
-    let paths = preset.own_paths.iter();
-    let paths = paths.filter_map(|path| expand_path(path, &env));
-    paths
-        .filter(|path| path.is_absolute())
-        .filter_map(|path| path.into_os_string().into_string().ok())
-        .collect()
+    expand_path(path, &env).filter(|path| path.is_absolute())
 }
 
 #[cfg(test)]

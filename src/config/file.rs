@@ -50,6 +50,21 @@ impl SettingsFile {
     }
 }
 
+/// Rejects a directory of ralph's that is a link to somewhere outside the workspace: ralph would
+/// write there, and a link may come with a repository.
+fn reject_outside(workspace: &Path, name: &str) -> Result<(), ConfigError> {
+    if regular_file::leads_outside(workspace, name) {
+        return config_error(
+            format!(
+                "{name} is a link to a directory outside {}",
+                workspace.display()
+            ),
+            format!("ralph would write its files there: remove the link {name} and try again"),
+        );
+    }
+    Ok(())
+}
+
 /// All settings files, lowest layer first, each read once: a file that is replaced after the user
 /// has approved it cannot take effect.
 #[derive(Clone, Debug)]
@@ -71,6 +86,9 @@ impl SettingsFiles {
                 "ralph keeps its settings and working files in a directory of this name; \
                  rename the file and try again",
             );
+        }
+        for name in [".ralph", ".ralph/task"] {
+            reject_outside(&paths.workspace, name)?;
         }
         let user = paths
             .user_dir

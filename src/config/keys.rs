@@ -16,6 +16,9 @@ pub(crate) struct SettingKey {
     pub(crate) kind: SettingKind,
     #[serde(default)]
     pub(crate) choices: Vec<String>,
+    /// The choice that the flag without a value and `true` in a file select. `false` selects the
+    /// first choice.
+    pub(crate) bare: Option<String>,
     pub(crate) help: String,
     pub(crate) flag_help: Option<String>,
     pub(crate) flag: Option<String>,

@@ -16,6 +16,7 @@ pub(crate) mod prices;
 mod proof;
 #[cfg(feature = "cli")]
 pub(crate) mod replay;
+pub(crate) mod sandbox;
 #[cfg(feature = "cli")]
 pub(crate) mod schema;
 pub(crate) mod scm;
@@ -31,6 +32,8 @@ mod typed_paths;
 pub(crate) mod units;
 pub(crate) mod validate;
 
+use crate::agent::redact::Redactor;
+use crate::engine::plan::Agent;
 use crate::engine::session::ClientSession;
 use agents::AgentPreset;
 #[cfg(feature = "cli")]
@@ -41,6 +44,7 @@ pub(crate) use layers::{Layer, LayerStack, Origin};
 pub(crate) use plan_draft::PlanDraft;
 pub(crate) use proof::{NO_TIMEOUT, check_glob};
 pub(crate) use settings::Settings;
+use std::borrow::Cow;
 use std::path::PathBuf;
 #[cfg(feature = "cli")]
 pub(crate) use typed_paths::resolve_typed_paths;
@@ -64,6 +68,15 @@ impl Config {
             settings,
             presets,
         })
+    }
+
+    /// Returns the preset of an agent: by its name, or by the program that it runs.
+    fn preset_of(&self, agent: &Agent) -> Option<&AgentPreset> {
+        let known = self.presets.iter().find(|(name, _)| *name == agent.name);
+        let program = agent.command.first().map(String::as_str);
+        known
+            .or_else(|| agents::preset_for_program(&self.presets, program.unwrap_or_default()))
+            .map(|(_, preset)| preset)
     }
 
     /// Returns the name of a setting for messages, depending on the source of its value.
@@ -118,6 +131,19 @@ fn config_error<T>(message: impl Into<String>, hint: impl Into<String>) -> Resul
 
 fn nonzero_ms(duration: Millis) -> Option<u64> {
     Some(duration.0).filter(|ms| *ms > 0)
+}
+
+/// Rejects a name or path that contains the value of a secret variable. The journal and the names of
+/// files contain names and paths as they are, because ralph could not use them otherwise. `what` is
+/// the flag, setting or thing, for messages.
+pub(crate) fn reject_secret(what: &str, text: &str) -> Result<(), ConfigError> {
+    let Cow::Owned(redacted) = Redactor::from_env().redact_text(text) else {
+        return Ok(());
+    };
+    config_error(
+        format!("{what}: {redacted:?} contains the value of a secret variable"),
+        "ralph stores names and paths as they are: choose another, or unset the variable",
+    )
 }
 
 fn check_pattern(name: &str, pattern: &str) -> Result<(), ConfigError> {

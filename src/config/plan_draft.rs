@@ -3,7 +3,7 @@
 use super::proof::build_proof;
 use super::{
     Config, ConfigError, LayerStack, RunRequest, SessionRequest, Settings, agents, config_error,
-    nonzero_ms, prices, scm, task, template,
+    nonzero_ms, prices, reject_secret, sandbox, scm, task, template,
 };
 use crate::agent::decode::dialect::Dialect;
 use crate::agent::redact::Redactor;
@@ -49,7 +49,13 @@ impl PlanDraft {
     /// their variables.
     pub(crate) fn into_plan(self) -> Plan {
         let mut plan = self.plan;
-        plan.redacted = Redactor::from_env().redact_all(plan.user_text_mut());
+        let redactor = Redactor::from_env();
+        plan.redacted = redactor.redact_all(plan.user_text_mut());
+        if let Some(pattern) = plan.proof.pattern_mut() {
+            plan.redacted.extend(redactor.redact_pattern(pattern));
+            plan.redacted.sort_unstable();
+            plan.redacted.dedup();
+        }
         plan
     }
 }
@@ -68,6 +74,10 @@ fn build_plan(config: &Config, request: &RunRequest) -> Result<Plan, ConfigError
             "rename the directory: the journal can only store UTF-8 paths",
         );
     }
+    reject_secret("the workspace", &workspace.to_string_lossy())?;
+    if let Some(file) = task.as_ref().and_then(|task| task.file.as_ref()) {
+        reject_secret(&stack.display_name("prompt-file"), &file.to_string_lossy())?;
+    }
     if settings.probe.base.0 == 0 {
         return config_error(
             format!("{} must be longer than 0", stack.display_name("probe")),
@@ -75,6 +85,12 @@ fn build_plan(config: &Config, request: &RunRequest) -> Result<Plan, ConfigError
         );
     }
     let (agent, fallback) = agents::resolve_agents(config, request)?;
+    let sandbox = settings.sandbox.kind();
+    for agent in std::iter::once(&agent).chain(&fallback) {
+        if let (Some(kind), None) = (sandbox, &request.session) {
+            sandbox::check_agent(stack, kind, agent, config.preset_of(agent), workspace)?;
+        }
+    }
     // Without a stream there are no token counts, so the plan needs no prices.
     let has_stream = std::iter::once(&agent)
         .chain(&fallback)
@@ -103,6 +119,7 @@ fn build_plan(config: &Config, request: &RunRequest) -> Result<Plan, ConfigError
         },
         agent,
         fallback,
+        sandbox,
         context: PromptContext {
             level: settings.context,
             diff_chars: settings.diff_chars,

@@ -1,32 +1,55 @@
 //! Builds the proof in a plan: the checks and signals that the settings ask for.
 
-use super::{ConfigError, LayerStack, Settings, check_pattern, config_error, nonzero_ms};
+use super::settings::CheckSettings;
+use super::{
+    ConfigError, LayerStack, Settings, check_pattern, config_error, nonzero_ms, reject_secret,
+};
 use crate::agent::redact::Redactor;
-use crate::engine::plan::{Check, Proof, Signal};
+use crate::engine::label::WeakChecks;
+use crate::engine::look::SecondLook;
+use crate::engine::plan::{Check, Proof, SetupCommand, Signal, line_pattern};
 
 /// The value for "no timeout", in milliseconds. It is too large to expire, and small enough to add
 /// to a clock without overflow.
 pub(crate) const NO_TIMEOUT: u64 = u64::MAX / 4;
 
-/// Builds the proof. `is_task_implied` means that no task was given, so that the checks are the
-/// task.
-pub(super) fn build_proof(
-    stack: &LayerStack,
-    settings: &Settings,
-    is_task_implied: bool,
-) -> Result<Proof, ConfigError> {
+/// Builds the checks, held-out ones last.
+fn build_checks(stack: &LayerStack, settings: &Settings) -> Result<Vec<Check>, ConfigError> {
     let redactor = Redactor::from_env();
     let mut checks: Vec<Check> = Vec::new();
-    for (number, check) in settings.checks.iter().enumerate() {
+    let hidden = settings.hidden_checks.iter().map(|command| {
+        let command = command.clone();
+        let check = CheckSettings {
+            command,
+            ..CheckSettings::default()
+        };
+        ("hidden-checks", check)
+    });
+    let shown = settings.checks.iter().cloned();
+    let all = shown.map(|check| ("checks", check)).chain(hidden);
+    for (number, (key, check)) in all.enumerate() {
+        let is_held_out = key == "hidden-checks";
         if check.command.trim().is_empty() {
+            let number = if is_held_out {
+                number - settings.checks.len() + 1
+            } else {
+                number + 1
+            };
             return config_error(
                 format!(
-                    "{}: check number {} is empty",
-                    stack.display_name("checks"),
-                    number + 1
+                    "{}: check number {number} is empty",
+                    stack.display_name(key)
                 ),
                 "pass a command, as in --check \"cargo test\"",
             );
+        }
+        if let Some(pattern) = &check.expect {
+            let name = if stack.is_from_flag("checks") {
+                "--expect".to_owned()
+            } else {
+                format!("{}[{number}].expect", stack.display_name("checks"))
+            };
+            check_expect(&name, pattern)?;
         }
         // A flag outweighs what the settings say about one check.
         let timeout = check
@@ -38,8 +61,51 @@ pub(super) fn build_proof(
             slug: unique_slug(&redactor.redact_text(&check.command), &checks),
             timeout_ms: nonzero_ms(timeout.unwrap_or(settings.check_timeout)).unwrap_or(NO_TIMEOUT),
             on_fail: on_fail.unwrap_or(settings.on_fail),
+            is_held_out,
+            expect: check.expect.clone(),
         });
     }
+    let shown = checks.iter().filter(|check| !check.is_held_out).count();
+    if shown == 0 && !checks.is_empty() {
+        return config_error(
+            format!(
+                "{} needs another check",
+                stack.display_name("hidden-checks")
+            ),
+            "add a check that the agent may know, as in --check \"cargo test\"",
+        );
+    }
+    Ok(checks)
+}
+
+/// Builds the command that prepares views.
+fn build_setup(
+    stack: &LayerStack,
+    settings: &Settings,
+) -> Result<Option<SetupCommand>, ConfigError> {
+    let Some(command) = settings.setup.as_deref().map(str::trim) else {
+        return Ok(None);
+    };
+    if command.is_empty() {
+        return config_error(
+            format!("{} is empty", stack.display_name("setup")),
+            "pass a command, as in --setup \"npm ci\"",
+        );
+    }
+    Ok(Some(SetupCommand {
+        command: command.to_owned(),
+        timeout_ms: nonzero_ms(settings.check_timeout).unwrap_or(NO_TIMEOUT),
+    }))
+}
+
+/// Builds the proof. `is_task_implied` means that no task was given, so that the checks are the
+/// task.
+pub(super) fn build_proof(
+    stack: &LayerStack,
+    settings: &Settings,
+    is_task_implied: bool,
+) -> Result<Proof, ConfigError> {
+    let checks = build_checks(stack, settings)?;
     for (name, globs) in [("protect", &settings.protect), ("allow", &settings.allow)] {
         for glob in globs {
             check_glob(&stack.display_name(name), glob)?;
@@ -93,6 +159,17 @@ pub(super) fn build_proof(
             );
         }
     }
+    let setup = build_setup(stack, settings)?;
+    if settings.sealed && settings.second_look == SecondLook::Never {
+        return config_error(
+            format!(
+                "{} and {} never contradict each other",
+                stack.display_name("sealed"),
+                stack.display_name("second-look")
+            ),
+            "pass only one of them",
+        );
+    }
     if settings.until_green && checks.is_empty() {
         return config_error(
             format!("{} needs checks", stack.display_name("until-green")),
@@ -116,10 +193,24 @@ pub(super) fn build_proof(
         fallback,
         until_green,
         second_look: settings.second_look,
+        setup,
+        sealed: settings.sealed,
+        weak_checks: WeakChecks::from_setting(settings.weak_checks),
     })
 }
 
-/// Rejects a signal that the agent could never give. `name` is the flag or setting, for messages.
+/// Rejects a pattern of a check's output that cannot be read, or would match any output.
+fn check_expect(name: &str, pattern: &str) -> Result<(), ConfigError> {
+    check_pattern(name, pattern)?;
+    if line_pattern(pattern).is_ok_and(|regex| regex.is_match("")) {
+        return config_error(
+            format!("{name} {pattern:?} matches empty output, so any output would match"),
+            "give a text that the check prints only if it has passed",
+        );
+    }
+    Ok(())
+}
+
 /// Rejects a pattern of paths that could never match, or would match almost everything.
 pub(crate) fn check_glob(name: &str, glob: &str) -> Result<(), ConfigError> {
     let problem = if glob.trim().is_empty() {
@@ -129,7 +220,7 @@ pub(crate) fn check_glob(name: &str, glob: &str) -> Result<(), ConfigError> {
     } else if let Err(error) = fast_glob::validate(glob) {
         error.to_string()
     } else {
-        return Ok(());
+        return reject_secret(name, glob);
     };
     config_error(
         format!("{name}: `{glob}` is not a valid pattern: {problem}"),
@@ -137,6 +228,7 @@ pub(crate) fn check_glob(name: &str, glob: &str) -> Result<(), ConfigError> {
     )
 }
 
+/// Rejects a signal that the agent could never give. `name` is the flag or setting, for messages.
 fn check_signal(name: &str, signal: &Signal) -> Result<(), ConfigError> {
     match signal {
         Signal::Promise(text) if text.trim().is_empty() => config_error(
@@ -161,7 +253,7 @@ fn check_signal(name: &str, signal: &Signal) -> Result<(), ConfigError> {
             Ok(())
         }
         Signal::File(path) if path.as_os_str().is_empty() => empty_path(name),
-        Signal::File(_) => Ok(()),
+        Signal::File(path) => reject_secret(name, &path.to_string_lossy()),
     }
 }
 

@@ -133,7 +133,10 @@ fn type_schema(key: &SettingKey, pointer: &str) -> Value {
         }),
         SettingKind::Choice => {
             let upper = key.choices.iter().map(|choice| choice.to_uppercase());
-            json!({ "enum": key.choices.iter().cloned().chain(upper).collect::<Vec<_>>() })
+            let words = key.choices.iter().cloned().chain(upper).map(Value::from);
+            let switches = [true, false].map(Value::from).into_iter();
+            let switches = switches.filter(|_| key.bare.is_some());
+            json!({ "enum": words.chain(switches).collect::<Vec<_>>() })
         }
         SettingKind::Command | SettingKind::Flags => {
             json!({ "type": ["string", "array", "null"], "items": text })

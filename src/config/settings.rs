@@ -5,7 +5,7 @@ use super::units::{BackoffRange, ByteSize, Millis, parse_limit};
 use crate::engine::Amount;
 use crate::engine::limits::{LIMITS, LimitRow, Limits};
 use crate::engine::look::SecondLook;
-use crate::engine::plan::{Approve, ContextLevel, OnFail, SIGNAL_KINDS, Signal};
+use crate::engine::plan::{Approve, ContextLevel, OnFail, SIGNAL_KINDS, Sandbox, Signal};
 use serde::Deserialize;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -29,6 +29,10 @@ pub(crate) struct Settings {
     pub(crate) on_fail: OnFail,
     pub(crate) preflight: bool,
     pub(crate) second_look: SecondLook,
+    pub(crate) hidden_checks: Vec<String>,
+    pub(crate) setup: Option<String>,
+    pub(crate) sealed: bool,
+    pub(crate) weak_checks: bool,
     pub(crate) protect: Vec<String>,
     pub(crate) allow: Vec<String>,
     /// Whether the working tree is stored before each iteration's checks.
@@ -47,6 +51,7 @@ pub(crate) struct Settings {
     pub(crate) allow_api_key: bool,
     pub(crate) pty: Option<bool>,
     pub(crate) approve: Approve,
+    pub(crate) sandbox: SandboxSetting,
     pub(crate) exit_waiting: Option<i32>,
     pub(crate) context: ContextLevel,
     pub(crate) diff_chars: usize,
@@ -78,6 +83,7 @@ pub(crate) struct Settings {
 #[serde(rename_all = "kebab-case", default)]
 pub(crate) struct CheckSettings {
     pub(crate) command: String,
+    pub(crate) expect: Option<String>,
     pub(crate) on_fail: Option<OnFail>,
     pub(crate) timeout: Option<Millis>,
 }
@@ -110,6 +116,27 @@ impl From<Value> for WorktreeSetting {
             Value::Bool(true) => Self::DefaultBranch,
             Value::String(branch) => Self::Branch(branch),
             _ => Self::Off,
+        }
+    }
+}
+
+/// The value of the setting `sandbox`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum SandboxSetting {
+    #[default]
+    None,
+    Bwrap,
+    Landlock,
+}
+
+impl SandboxSetting {
+    /// Returns the kind of sandbox; `None` if the agent shall run without one.
+    pub(crate) fn kind(self) -> Option<Sandbox> {
+        match self {
+            Self::None => None,
+            Self::Bwrap => Some(Sandbox::Bwrap),
+            Self::Landlock => Some(Sandbox::Landlock),
         }
     }
 }

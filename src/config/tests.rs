@@ -68,6 +68,7 @@ fn zero_and_null_mean_no_limit() {
         "maxTime",
         "maxFailures",
         "maxStalls",
+        "maxPeeks",
         "maxRest",
         "iterationTimeout",
     ];

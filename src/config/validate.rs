@@ -150,10 +150,17 @@ pub(crate) fn normalize(key: &SettingKey, value: &Value, path: &str) -> Result<V
         SettingKind::Duration => or_none(if_parses::<Millis>(value)),
         SettingKind::Size => if_parses::<ByteSize>(value).map_or_else(invalid, Ok),
         SettingKind::Backoff => or_none(if_parses::<BackoffRange>(value)),
-        SettingKind::Choice => match value.as_str().map(str::to_lowercase) {
-            Some(choice) if key.choices.contains(&choice) => Ok(choice.into()),
-            _ => invalid(),
-        },
+        SettingKind::Choice => {
+            let choice = match (value, &key.bare) {
+                (Value::Bool(true), Some(bare)) => Some(bare.clone()),
+                (Value::Bool(false), Some(_)) => key.choices.first().cloned(),
+                _ => value.as_str().map(str::to_lowercase),
+            };
+            match choice {
+                Some(choice) if key.choices.contains(&choice) => Ok(choice.into()),
+                _ => invalid(),
+            }
+        }
         SettingKind::Texts => normalize_list(key, value, path, if_string),
         SettingKind::Command => match value {
             Value::String(line) => split_args(line, path),
@@ -326,6 +333,9 @@ fn expected(key: &SettingKey) -> String {
         SettingKind::Duration => "a duration".into(),
         SettingKind::Size => "a size".into(),
         SettingKind::Backoff => "two durations, the shorter one first".into(),
+        SettingKind::Choice if key.bare.is_some() => {
+            format!("true, false or one of {}", key.choices.join(", "))
+        }
         SettingKind::Choice => format!("one of {}", key.choices.join(", ")),
         SettingKind::Command | SettingKind::Flags => "a string or a list of strings".into(),
         SettingKind::Variables => "an object with strings as values".into(),

@@ -3,7 +3,7 @@
 //! The runner stores the content of the working tree before the first iteration, and before each
 //! iteration's checks. A person can return to any of these.
 
-use super::event::is_default;
+use super::event::{Event, is_default};
 use super::state::{Phase, State};
 use serde::{Deserialize, Serialize};
 
@@ -19,14 +19,27 @@ pub(crate) struct CheckpointState {
     /// The number of the newest checkpoint; `None` before the first.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) newest: Option<u32>,
-    /// The ID of the newest checkpoint's tree.
+    /// The newest checkpoint's content; `None` if it could not be taken.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    tree: Option<String>,
+    pub(crate) stored: Option<StoredFiles>,
+    /// The content at the loop's start.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) start: Option<StoredFiles>,
+    /// The HEAD commit at the loop's start.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) base: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     best: Option<BestIteration>,
     /// Whether a person has rewound the files since the newest iteration.
     #[serde(default, skip_serializing_if = "is_default")]
     is_rewound: bool,
+}
+
+/// The content of a checkpoint, as IDs of git objects.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct StoredFiles {
+    pub(crate) tree: String,
+    pub(crate) commit: String,
 }
 
 /// What follows a checkpoint.
@@ -46,6 +59,9 @@ pub(crate) struct BestIteration {
     pub(crate) iteration: u32,
     /// Number of green checks.
     pub(crate) green: usize,
+    /// Number of tests that passed, in all checks.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub(crate) passed: u64,
     /// The ID of its checkpoint's tree.
     tree: String,
 }
@@ -59,6 +75,12 @@ impl State {
 
     fn takes_checkpoints(&self) -> bool {
         self.plan.checkpoints && !self.checkpoint.is_unavailable
+    }
+
+    /// Returns whether the newest iteration's files are in a checkpoint.
+    pub(crate) fn has_checkpoint(&self) -> bool {
+        let state = &self.checkpoint;
+        state.newest == Some(self.iteration) && state.stored.is_some()
     }
 
     /// Takes a checkpoint before the first iteration of a loop without preflight.
@@ -83,18 +105,36 @@ impl State {
         self.checkpoint.due = is_due.then_some(CheckpointDue::Checks);
     }
 
-    /// Called when a checkpoint was taken, or could not be: `tree` is `None` then, and without a
-    /// `failure` there can be none at all.
-    pub(super) fn checkpointed(&mut self, iteration: u32, tree: Option<&String>, failed: bool) {
+    /// Called when a checkpoint was taken, or could not be: it has no tree then, and without a
+    /// failure there can be none at all.
+    pub(super) fn checkpointed(&mut self, event: &Event) {
+        let Event::Checkpointed {
+            iteration,
+            tree,
+            commit,
+            failure,
+            head,
+            ..
+        } = event
+        else {
+            return;
+        };
+        let iteration = *iteration;
         if self.due_checkpoint() != Some(iteration) {
             return;
         }
+        let stored = tree.clone().zip(commit.clone());
+        let stored = stored.map(|(tree, commit)| StoredFiles { tree, commit });
         let due = self.checkpoint.due.take();
-        if tree.is_some() {
+        if stored.is_some() {
             self.checkpoint.newest = Some(iteration);
         }
-        self.checkpoint.tree = tree.cloned();
-        self.checkpoint.is_unavailable = tree.is_none() && !failed;
+        if iteration == 0 {
+            self.checkpoint.start.clone_from(&stored);
+            self.checkpoint.base.clone_from(head);
+        }
+        self.checkpoint.is_unavailable = stored.is_none() && failure.is_none();
+        self.checkpoint.stored = stored;
         if due == Some(CheckpointDue::FirstIteration) {
             self.proceed();
         } else if self.checks.is_empty() {
@@ -138,22 +178,43 @@ impl State {
         if state.newest != Some(self.iteration) || state.is_rewound {
             return;
         }
-        let Some(tree) = state.tree.clone() else {
+        let Some(tree) = self.stored_tree().cloned() else {
             return;
         };
-        let green = self.green_checks();
-        if state.best.as_ref().is_none_or(|best| best.green <= green) {
+        let (green, passed) = self.results();
+        let best = state.best.as_ref();
+        if best.is_none_or(|best| (best.green, best.passed) <= (green, passed)) {
             self.checkpoint.best = Some(BestIteration {
                 iteration: self.iteration,
                 green,
+                passed,
                 tree,
             });
         }
     }
 
-    fn green_checks(&self) -> usize {
+    fn stored_tree(&self) -> Option<&String> {
+        self.checkpoint.stored.as_ref().map(|stored| &stored.tree)
+    }
+
+    /// Returns the tree whose content the newest checks have judged; `None` if it is not stored.
+    /// After a rewind that is the content which was measured, without what no checkpoint contains.
+    pub(crate) fn graded_tree(&self) -> Option<&str> {
+        if self.checkpoint.is_rewound {
+            let measured = self.content.now.as_deref()?;
+            return measured.split('+').next();
+        }
+        let is_newest = self.checkpoint.newest == Some(self.checked_iteration());
+        let tree = self.stored_tree().filter(|_| is_newest);
+        tree.map(String::as_str)
+    }
+
+    /// Returns how many checks are green, and how many tests passed in all of them.
+    pub(crate) fn results(&self) -> (usize, u64) {
         let reports = self.checks.iter().flatten();
-        reports.filter(|report| report.is_green()).count()
+        let green = reports.clone().filter(|report| report.is_green()).count();
+        let tests = reports.filter_map(|report| report.tests);
+        (green, tests.map(|tests| tests.passed).sum())
     }
 
     /// Returns the best iteration; `None` if no checks ran after a checkpoint.
@@ -162,15 +223,15 @@ impl State {
     }
 
     /// Returns the best iteration if the files are, or may be, worse now: fewer checks are green,
-    /// or the checks did not run.
+    /// as many but fewer tests pass, or the checks did not run.
     pub(crate) fn better_iteration(&self) -> Option<&BestIteration> {
         let best = self.best_iteration()?;
-        let is_same = self.checked_iteration() == best.iteration
-            || self.checkpoint.tree.as_ref() == Some(&best.tree);
-        let is_worse = if self.checks.iter().any(Option::is_none) {
-            best.green > 0 && !is_same
+        let is_same =
+            self.checked_iteration() == best.iteration || self.stored_tree() == Some(&best.tree);
+        let is_worse = if self.is_checked() {
+            self.results() < (best.green, best.passed)
         } else {
-            self.green_checks() < best.green
+            best.green > 0 && !is_same
         };
         (is_worse && !self.checkpoint.is_rewound).then_some(best)
     }

@@ -283,6 +283,14 @@ impl State {
         }
     }
 
+    /// Kills the agent if it has used up a budget of the loop.
+    pub(super) fn spent(&mut self, iteration: u32, cost_usd: Option<f64>, tokens: Option<Tokens>) {
+        let is_running = iteration == self.iteration && self.has_running_budget();
+        if is_running && self.exhausted_budget(cost_usd, tokens).is_some() {
+            self.kill(IterationEnd::OverBudget);
+        }
+    }
+
     /// Adds to what the loop has spent. `None` adds nothing.
     pub(crate) fn add_usage(&mut self, cost_usd: Option<f64>, tokens: Option<Tokens>) {
         let cost = self.cost_usd + cost_usd.unwrap_or(0.0);
@@ -330,5 +338,27 @@ impl State {
             failures.saturating_sub(1),
             rest.backoff_cap_ms,
         )
+    }
+}
+
+/// Returns the way an iteration ended: `exit 0`, `stopped: it took too long`.
+pub(crate) fn describe_end(iteration: &Iteration) -> String {
+    match iteration.end {
+        IterationEnd::Exited => match (iteration.exit.code, iteration.exit.signal) {
+            (Some(code), _) => format!("exit {code}"),
+            (None, Some(signal)) => format!("killed by signal {signal}"),
+            (None, None) => "could not be started".into(),
+        },
+        IterationEnd::TimedOut => "stopped: it took too long".into(),
+        IterationEnd::Inactive => "stopped: it was silent for too long".into(),
+        IterationEnd::Unready => "stopped: its screen did not become ready for the prompt".into(),
+        IterationEnd::Lingered => "finished, but did not exit and was stopped".into(),
+        IterationEnd::PatternMatched => "stopped at the done pattern".into(),
+        IterationEnd::MarkerSeen => "stopped after it left a marker".into(),
+        IterationEnd::OutOfTime => "stopped: the loop's time limit was reached".into(),
+        IterationEnd::OverBudget => "stopped: the loop's budget was used up".into(),
+        IterationEnd::Stopped => "stopped on request".into(),
+        IterationEnd::Faulted => "stopped by an error".into(),
+        IterationEnd::Interrupted => "interrupted".into(),
     }
 }

@@ -29,10 +29,11 @@ pub enum Limit {
     Iterations,
     /// Iterations in a row without progress.
     Stalls,
+    /// Number of times that a held-out check failed, of which the agent learned.
+    Peeks,
     /// Time spent waiting in a row for agents that do not say when they will be available.
     Rest,
-    /// Number of times in a row a client lets ralph block the end of its session although the agent
-    /// uses no tool in between.
+    /// Blocked ends of a client's session in a row, between which the agent uses no tool.
     Blocks,
 }
 
@@ -79,6 +80,9 @@ pub(crate) struct Limits {
     /// Iterations in a row without progress.
     #[serde(default)]
     pub(crate) stalls: Option<u32>,
+    /// Failures of held-out checks.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) peeks: Option<u32>,
     /// Waiting in a row for agents that do not say when they will be available, in milliseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) rest_ms: Option<u64>,
@@ -86,8 +90,7 @@ pub(crate) struct Limits {
     pub(crate) iteration_ms: Option<u64>,
     /// Maximum time without output in one iteration, in milliseconds; `None` means no limit.
     pub(crate) inactivity_ms: Option<u64>,
-    /// How many times in a row a client lets ralph keep its session from ending while the agent
-    /// uses no tool; `None` means no limit.
+    /// Blocked ends of a client's session in a row; `None` means no limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) blocks: Option<u32>,
 }
@@ -120,7 +123,7 @@ pub(crate) struct LimitRow {
 }
 
 /// All limits, in the order in which they are tested.
-pub(crate) const LIMITS: [LimitRow; 8] = [
+pub(crate) const LIMITS: [LimitRow; 9] = [
     LimitRow {
         limit: Limit::Failures,
         name: "failures",
@@ -210,6 +213,21 @@ pub(crate) const LIMITS: [LimitRow; 8] = [
         used: |state| Amount::Count(state.progress.stalls),
         max: |limits| limits.stalls.map(Amount::Count),
         set: |limits, max| limits.stalls = max.map(Amount::count),
+    },
+    LimitRow {
+        limit: Limit::Peeks,
+        name: "peeks",
+        key: Some("max-peeks"),
+        noun: "",
+        zero: Amount::Count(0),
+        is_budget: false,
+        is_reset_by_resume: true,
+        stop_reason: StopReason::MaxPeeks,
+        reached: "a held-out check failed too often",
+        exhausted: "a held-out check failed too often",
+        used: |state| Amount::Count(state.peeks_used()),
+        max: |limits| limits.peeks.map(Amount::Count),
+        set: |limits, max| limits.peeks = max.map(Amount::count),
     },
     LimitRow {
         limit: Limit::Rest,

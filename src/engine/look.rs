@@ -6,6 +6,7 @@
 //! that has these files as they were. A check that is green for the agent and red in the view is
 //! disputed: the agent is told once, and after that a person decides.
 
+use super::Effect;
 use super::display::code_span;
 use super::event::{CheckReport, is_default};
 use super::outcome::Outcome;
@@ -13,7 +14,8 @@ use super::prompt::describe_red_check;
 use super::signals::defang;
 use super::state::{Phase, State};
 use super::test_counts::TestCounts;
-use super::touched::{TouchedFiles, TouchedList};
+use super::test_names::RecordedTests;
+use super::touched::TouchedFiles;
 use serde::{Deserialize, Serialize};
 
 /// Maximum number of files that a message names.
@@ -31,61 +33,6 @@ pub(crate) enum SecondLook {
     Never,
 }
 
-impl TouchedFiles {
-    /// Returns the lists of files that can turn a check green, with their names for people.
-    fn rings(&self) -> [(&'static str, &TouchedList); 4] {
-        [
-            ("test or settings file", &self.guards),
-            ("new test or settings file", &self.first_guards),
-            ("ignored file", &self.ignored),
-            ("file outside the workspace", &self.outside),
-        ]
-    }
-
-    /// Returns the touched files that can turn a check green, as far as their names are known.
-    pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
-        let rings = self.rings().map(|(_, ring)| &ring.files);
-        rings.into_iter().flatten().map(|file| file.path.as_str())
-    }
-
-    /// Returns whether [`names`](Self::names) returns every touched file.
-    pub(crate) fn has_all_names(&self) -> bool {
-        let rings = self.rings();
-        rings
-            .iter()
-            .all(|(_, ring)| ring.total <= ring.files.len() as u64)
-    }
-
-    /// Describes how many files were touched: `2 test or settings files, 1 ignored file`. Empty if
-    /// none were.
-    pub(crate) fn describe(&self) -> String {
-        let rings = self.rings();
-        let touched = rings.iter().filter(|(_, ring)| !ring.is_empty());
-        let counts: Vec<String> = touched
-            .map(|(name, ring)| match ring.total {
-                1 => format!("1 {name}"),
-                total => format!("{total} {}", name.replacen("file", "files", 1)),
-            })
-            .collect();
-        counts.join(", ")
-    }
-
-    /// Applies `edit` to every path.
-    pub(super) fn edit_texts(&mut self, edit: &mut dyn FnMut(&mut String)) {
-        let rings = [
-            &mut self.guards,
-            &mut self.first_guards,
-            &mut self.ignored,
-            &mut self.outside,
-            &mut self.sources,
-        ];
-        for file in rings.into_iter().flat_map(|ring| &mut ring.files) {
-            edit(&mut file.path);
-        }
-        self.unknown.iter_mut().for_each(edit);
-    }
-}
-
 /// The state of the second look at the newest iteration.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct LookState {
@@ -101,7 +48,10 @@ pub(crate) struct LookState {
     pub(crate) failure: Option<String>,
     /// Why the view may still show what it should hide.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    weaknesses: Vec<String>,
+    pub(super) weaknesses: Vec<String>,
+    /// The result of the setup command in the view; `None` if it has not run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    setup: Option<CheckReport>,
     /// The results of the checks in the view, in the plan's order; `None` for a check that has not
     /// run there.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -109,6 +59,9 @@ pub(crate) struct LookState {
     /// The numbers of tests before the first iteration, in the plan's order; empty without preflight.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     start_tests: Vec<Option<TestCounts>>,
+    /// Where the names of the tests before the first iteration are recorded, in the plan's order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    start_names: Vec<Option<RecordedTests>>,
     /// Whether the newest iteration's prompt contained the dispute of an earlier one.
     #[serde(default, skip_serializing_if = "is_default")]
     told: bool,
@@ -133,6 +86,7 @@ impl LookState {
         self.touched = None;
         self.failure = None;
         self.weaknesses.clear();
+        self.setup = None;
         self.checks.clear();
     }
 }
@@ -144,6 +98,8 @@ pub(crate) enum LookVerdict {
     NotDue,
     /// The runner has to survey the files.
     Survey,
+    /// The setup command has to run in the view.
+    SetUp,
     /// The check at this index has to run in the view.
     Recheck(usize),
     /// Nothing was touched that can turn a check green.
@@ -161,7 +117,10 @@ impl State {
     pub(crate) fn look_verdict(&self) -> LookVerdict {
         let mode = self.plan.proof.second_look;
         let look = &self.look;
-        if mode == SecondLook::Never || !self.is_look_due() {
+        if self.is_sealed() {
+            return self.sealed_verdict();
+        }
+        if mode == SecondLook::Never || !self.is_graded_for_good() {
             return LookVerdict::NotDue;
         }
         if look.reason_against().is_some() {
@@ -178,24 +137,101 @@ impl State {
         if mode == SecondLook::Auto && !is_suspicious {
             return LookVerdict::Untouched;
         }
+        if self.is_setup_due() {
+            return LookVerdict::SetUp;
+        }
         match look.checks.iter().position(Option::is_none) {
+            Some(_) if self.is_setup_red() => LookVerdict::Disputed,
             Some(check) => LookVerdict::Recheck(check),
             None if self.red_rechecks().next().is_some() => LookVerdict::Disputed,
             None => LookVerdict::Agreed,
         }
     }
 
-    /// Returns whether the newest iteration would end the loop as done, or its work be committed.
-    fn is_look_due(&self) -> bool {
-        let is_green = self.iteration > 0 && !self.checks.is_empty() && self.all_green();
-        is_green && (self.done_basis().is_some() || !self.plan.scm.tasks.is_empty())
+    /// Returns whether the checks of the newest iteration run in a view from the beginning.
+    pub(crate) fn is_sealed(&self) -> bool {
+        self.plan.proof.sealed && self.iteration > 0
+    }
+
+    /// Returns the verdict if the checks that count have run in the view themselves.
+    fn sealed_verdict(&self) -> LookVerdict {
+        let look = &self.look;
+        let touched = look.touched.as_ref();
+        let is_changed = touched.is_some_and(|touched| !touched.is_sources_only());
+        if look.reason_against().is_some() {
+            // In a session, a person is present and can judge.
+            match (self.is_in_session(), self.is_graded_for_good()) {
+                (true, true) => LookVerdict::Skipped,
+                (true, false) => LookVerdict::NotDue,
+                (false, _) => LookVerdict::Disputed,
+            }
+        } else if self.is_setup_red()
+            || (is_changed && self.has_red_check() && self.claims.signals.changed.is_some())
+        {
+            // The agent says that the task requires the change. A person decides.
+            LookVerdict::Disputed
+        } else if self.is_graded_for_good() && touched.is_some() {
+            LookVerdict::Agreed
+        } else {
+            LookVerdict::NotDue
+        }
+    }
+
+    fn has_red_check(&self) -> bool {
+        self.checks
+            .iter()
+            .flatten()
+            .any(|report| !report.is_green())
+    }
+
+    /// Returns the step that prepares the view before the checks of a sealed loop run in it; `None`
+    /// if none is due.
+    pub(super) fn due_seal(&self) -> Option<Effect> {
+        let iteration = self.iteration;
+        let is_due = self.is_sealed() && self.phase == Phase::Checking;
+        if !is_due || self.look.reason_against().is_some() {
+            None
+        } else if self.look.touched.is_none() {
+            Some(Effect::Survey { iteration })
+        } else {
+            self.is_setup_due().then_some(Effect::SetUp { iteration })
+        }
+    }
+
+    fn is_setup_due(&self) -> bool {
+        self.plan.proof.setup.is_some() && self.look.setup.is_none()
+    }
+
+    fn is_setup_red(&self) -> bool {
+        let setup = self.look.setup.as_ref();
+        setup.is_some_and(|report| !report.is_green())
     }
 
     /// Returns in what way a check proves less than it did at the start; `None` if it proves as
     /// much.
     pub(crate) fn shortfall(&self, check: usize, report: &CheckReport) -> Option<String> {
-        let start = self.look.start_tests.get(check).copied().flatten();
-        report.tests?.shortfall(start)
+        // Other tests are no surprise where the task, or a person, allows to change them.
+        let touched = self.look.touched.as_ref();
+        let is_allowed = touched.is_some_and(|touched| !touched.allowed.is_empty())
+            || !self.look.accepted.is_empty();
+        let start = self.start_tests(check).filter(|_| !is_allowed);
+        let missing = report.missing_tests.as_ref().filter(|_| !is_allowed);
+        let failed = report.tests.and_then(TestCounts::failures);
+        failed
+            .or_else(|| missing.map(|missing| missing.describe(code_span)))
+            .or_else(|| report.tests?.shortfall(start?))
+    }
+
+    /// Returns the number of tests that a check ran before the first iteration; `None` if it is
+    /// unknown.
+    pub(crate) fn start_tests(&self, check: usize) -> Option<TestCounts> {
+        self.look.start_tests.get(check).copied().flatten()
+    }
+
+    /// Returns where the names of the tests that a check ran before the first iteration are
+    /// recorded; `None` if they are unknown.
+    pub(crate) fn start_names(&self, check: usize) -> Option<&RecordedTests> {
+        self.look.start_names.get(check)?.as_ref()
     }
 
     fn has_shortfall(&self, checks: &[Option<CheckReport>]) -> bool {
@@ -216,10 +252,13 @@ impl State {
         })
     }
 
-    /// Remembers the numbers of tests before the first iteration.
+    /// Remembers the tests before the first iteration.
     pub(super) fn count_tests_at_start(&mut self) {
         let reports = self.checks.iter().map(Option::as_ref);
         self.look.start_tests = reports.map(|report| report?.tests).collect();
+        let reports = self.checks.iter().map(Option::as_ref);
+        let names = reports.map(|report| report?.recorded_tests.clone());
+        self.look.start_names = names.collect();
     }
 
     /// Returns whether the second look lets the loop end as done, and its SCM tasks run.
@@ -236,7 +275,9 @@ impl State {
     /// Takes the second look if one is due; otherwise runs the SCM tasks.
     pub(super) fn look_or_continue(&mut self) {
         match self.look_verdict() {
-            LookVerdict::Survey | LookVerdict::Recheck(_) => self.phase = Phase::Looking,
+            LookVerdict::Survey | LookVerdict::SetUp | LookVerdict::Recheck(_) => {
+                self.phase = Phase::Looking;
+            }
             _ => self.run_scm_tasks_or_proceed(),
         }
     }
@@ -248,15 +289,33 @@ impl State {
         weaknesses: &[String],
         failure: Option<&String>,
     ) {
-        let is_expected = self.phase == Phase::Looking && iteration == self.iteration;
-        if !is_expected || self.look_verdict() != LookVerdict::Survey {
+        let survey = Effect::Survey { iteration };
+        if !self.orders().contains(&survey) {
             return;
         }
         self.look.touched = Some(touched.clone());
         self.look.failure = failure.cloned();
         self.look.weaknesses = weaknesses.to_vec();
         self.look.checks = vec![None; self.plan.proof.checks.len()];
-        self.look_or_continue();
+        self.check_in_view_or_continue();
+    }
+
+    /// Records the result of the setup command.
+    pub(super) fn set_up(&mut self, iteration: u32, report: &CheckReport) {
+        let setup = Effect::SetUp { iteration };
+        if !self.orders().contains(&setup) {
+            return;
+        }
+        self.look.setup = Some(report.clone());
+        self.check_in_view_or_continue();
+    }
+
+    /// Continues after a step that prepares the view. A sealed loop that has none is not checked.
+    fn check_in_view_or_continue(&mut self) {
+        let is_prevented = self.look.reason_against().is_some() || self.is_setup_red();
+        if !self.is_sealed() || (is_prevented && !self.is_in_session()) {
+            self.look_or_continue();
+        }
     }
 
     pub(super) fn rechecked(&mut self, iteration: u32, check: usize, report: &CheckReport) {
@@ -343,28 +402,51 @@ impl State {
         })
     }
 
-    /// Returns what the agent has to know about a dispute; `None` if there is none.
-    pub(super) fn dispute_note(&self) -> Option<String> {
-        if self.look_verdict() != LookVerdict::Disputed || self.look.reason_against().is_some() {
+    /// Returns what the agent of a sealed loop has to know about red checks; `None` if it has changed
+    /// only sources.
+    fn seal_note(&self) -> Option<String> {
+        let touched = self.look.touched.as_ref()?;
+        if !self.is_sealed() || !self.has_red_check() || touched.is_sources_only() {
             return None;
         }
-        let red: Vec<String> = self
+        Some(format!(
+            "The checks always run with the tests and settings that the loop began with, so your \
+             versions of these files were not used:\n{}\nIf the task itself requires the change of \
+             a test or a setting, write <changed>the reason</changed> alone on a line of your final \
+             message; a person then decides.",
+            defang(&list_names(touched))
+        ))
+    }
+
+    /// Returns what the agent has to know about a dispute; `None` if there is none.
+    pub(super) fn dispute_note(&self) -> Option<String> {
+        if self.look.reason_against().is_some() {
+            return None;
+        }
+        if self.look_verdict() != LookVerdict::Disputed {
+            return self.seal_note();
+        }
+        let mut red: Vec<String> = self
             .red_rechecks()
             .map(|(check, why)| {
+                let planned = &self.plan.proof.checks[check];
                 let report = self.look.checks[check].as_ref();
-                let line = report.and_then(|report| report.line.as_deref().map(code_span));
+                let line = report.filter(|_| !planned.is_held_out());
+                let line = line.and_then(|report| report.line.as_deref().map(code_span));
                 let line = line.map(|line| format!(": {line}")).unwrap_or_default();
-                let label = self.plan.proof.checks[check].label();
-                format!("- {label} ({why}){line}")
+                // A held-out check's tests are as secret as the check.
+                let why = if planned.is_held_out() { "red" } else { &why };
+                format!("- {} ({why}){line}", planned.label())
             })
             .collect();
-        let touched = self.look.touched.as_ref();
-        let names: Vec<String> = touched
-            .iter()
-            .flat_map(|touched| touched.names())
-            .take(NAMED_MAX)
-            .map(|name| format!("- {}", code_span(name)))
-            .collect();
+        if let (Some(setup), Some(report)) = (&self.plan.proof.setup, &self.look.setup)
+            && !report.is_green()
+        {
+            let command = code_span(&setup.command);
+            let why = describe_red_check(report);
+            red.push(format!("- {command}, which prepares the checks ({why})"));
+        }
+        let names = self.look.touched.as_ref().map(list_names);
         Some(format!(
             "The checks are green as you left the files, but red with the tests and settings that \
              the loop began with, so the work does not count as done:\n{}\nThese files were \
@@ -373,7 +455,14 @@ impl State {
              <changed>the reason</changed> alone on a line of your final message; a person then \
              decides.",
             defang(&red.join("\n")),
-            defang(&names.join("\n"))
+            defang(&names.unwrap_or_default())
         ))
     }
+}
+
+/// Lists the first touched files that can turn a check green, one per line.
+fn list_names(touched: &TouchedFiles) -> String {
+    let names = touched.names().take(NAMED_MAX);
+    let names: Vec<String> = names.map(|name| format!("- {}", code_span(name))).collect();
+    names.join("\n")
 }

@@ -38,7 +38,7 @@
 //! | `Running`, not started | run the agent | `Started`, the durable record of the iteration |
 //! | `Running` | run the agent; wake at the next deadline | `Ended`, or a reason to kill it |
 //! | `Killing` | kill the agent | `Ended` |
-//! | `Checking` | take a checkpoint, then run the next check | `Checked` of the last check |
+//! | `Checking` | take a checkpoint, then run the next check | `Checked` of the last check, `Labeled` in preflight |
 //! | `Committing` | run the next SCM task | `Committed` of the last task |
 //! | `Resting` | wake when the rest is over | `Woke`, or any event that changes the decision |
 //! | `Draining` | wait for child loops, or stop them | `Drained` |
@@ -54,7 +54,7 @@
 //!   (what an agent does while it works) and [`signals`] (claims in an agent's text).
 //! - State machine: [`state`], [`step`], [`orders`], [`iteration`] (the end of an iteration),
 //!   [`decide`](mod@decide), [`proven`] (when the work is done), [`stall`] (when a loop makes no
-//!   progress), [`checkpoint`] (checkpoints and the best iteration), [`failure`] and [`fallback`] (failed agents), [`scm`] (SCM tasks),
+//!   progress), [`checkpoint`] (checkpoints and the best iteration), [`label`] (what checks can prove), [`failure`] and [`fallback`] (failed agents), [`scm`] (SCM tasks),
 //!   [`long_rest`] (rests to notify of), [`drain`] (child loops) and [`session`] (loops inside a client session).
 //! - Output: [`outcome`] (how a loop ends) and [`prompt`] (the text of the next prompt).
 #![deny(clippy::disallowed_methods, clippy::disallowed_types)]
@@ -64,6 +64,7 @@ pub(crate) mod checkpoint;
 pub(crate) mod commit_message;
 pub(crate) mod decide;
 pub(crate) mod display;
+pub(crate) mod doubt;
 mod drain;
 pub(crate) mod event;
 pub(crate) mod excerpt;
@@ -73,8 +74,12 @@ pub(crate) mod failure;
 pub(crate) mod fallback;
 pub(crate) mod fnv;
 pub(crate) mod format;
+pub(crate) mod graded;
+mod held_out;
 mod idle;
 pub(crate) mod iteration;
+pub(crate) mod junit;
+pub(crate) mod label;
 pub(crate) mod limits;
 pub(crate) mod long_rest;
 pub(crate) mod look;
@@ -84,6 +89,8 @@ pub(crate) mod plain_text;
 pub(crate) mod plan;
 pub(crate) mod prompt;
 mod proven;
+pub(crate) mod receipt;
+pub(crate) mod review;
 pub(crate) mod scm;
 pub(crate) mod screen;
 pub(crate) mod session;
@@ -94,11 +101,14 @@ mod step;
 pub(crate) mod task_text;
 pub(crate) mod template;
 pub(crate) mod test_counts;
+pub(crate) mod test_names;
+pub(crate) mod test_run;
 pub(crate) mod touched;
 pub(crate) mod usage;
 pub(crate) mod work_elsewhere;
 
 #[cfg(test)]
+#[expect(clippy::large_stack_arrays, reason = "tables of loops in tests")]
 mod tests;
 
 pub use act::Act;

@@ -1,5 +1,6 @@
 //! Derives a loop's orders from its state: what must be running now, and which actions are due.
 
+use super::label::CheckProbe;
 use super::long_rest::{LongRest, RestStage};
 use super::look::LookVerdict;
 use super::outcome::Outcome;
@@ -21,8 +22,21 @@ pub(crate) enum Effect {
         /// The check's index in the plan.
         check: usize,
     },
+    /// Run a check of the plan once more, in a view, before the first iteration.
+    Probe {
+        /// The check's index in the plan.
+        check: usize,
+        probe: CheckProbe,
+    },
+    /// Record [`Event::Labeled`](super::Event::Labeled), which ends preflight.
+    Label,
     /// Compare the files with the loop's start, before the second look.
     Survey {
+        /// The number of the latest iteration.
+        iteration: u32,
+    },
+    /// Run the plan's setup command in the view.
+    SetUp {
         /// The number of the latest iteration.
         iteration: u32,
     },
@@ -86,13 +100,20 @@ impl State {
             Phase::Checking if self.due_checkpoint().is_some() => {
                 self.until_out_of_time(Some(Effect::Checkpoint { iteration }))
             }
+            Phase::Checking if self.is_labeling() => {
+                let probe = self.next_probe();
+                let probe = probe.map(|(check, probe)| Effect::Probe { check, probe });
+                self.until_out_of_time(Some(probe.unwrap_or(Effect::Label)))
+            }
+            Phase::Checking if self.due_seal().is_some() => self.until_out_of_time(self.due_seal()),
             Phase::Checking => {
-                let check = self.checks.iter().position(Option::is_none);
+                let check = self.next_check();
                 self.until_out_of_time(check.map(|check| Effect::Check { iteration, check }))
             }
             Phase::Looking => {
                 let step = match self.look_verdict() {
                     LookVerdict::Survey => Some(Effect::Survey { iteration }),
+                    LookVerdict::SetUp => Some(Effect::SetUp { iteration }),
                     LookVerdict::Recheck(check) => Some(Effect::Recheck { iteration, check }),
                     _ => None,
                 };

@@ -97,6 +97,8 @@ pub enum StopReason {
     Stalled,
     /// The limit on waiting for an unavailable agent was reached.
     MaxRest,
+    /// A held-out check failed as often as allowed.
+    MaxPeeks,
     /// The client does not let ralph block the end of its session again.
     BlockCap,
     /// An error occurred that retrying cannot fix.
@@ -206,7 +208,14 @@ impl Outcome {
 
     /// Returns the exit code of `ralph run` after this outcome.
     pub fn exit_code(&self) -> ExitCode {
-        self.status().exit_code()
+        match self {
+            // No iteration has started, and none can until the checks are corrected.
+            Self::Fatal {
+                class: Fault::WeakChecks,
+                ..
+            } => ExitCode::Usage,
+            _ => self.status().exit_code(),
+        }
     }
 
     /// Returns the stop reason, one word for scripts.
@@ -310,6 +319,7 @@ impl StopReason {
             Self::Failures => "failures",
             Self::Stalled => "stalled",
             Self::MaxRest => "max_rest",
+            Self::MaxPeeks => "max_peeks",
             Self::BlockCap => "block_cap",
             Self::Fatal => "fatal",
             Self::Blocked => "blocked",
@@ -356,6 +366,7 @@ impl State {
                     summary.detail = basis.describe().into();
                 }
                 summary.detail.push_str(&self.describe_look());
+                summary.detail.push_str(&self.describe_graded());
             }
             Outcome::Stalled => {
                 summary.detail = format!(

@@ -9,7 +9,7 @@ use super::event::CheckReport;
 use super::excerpt::Excerpt;
 use super::failure::{AgentFailure, FailureKind};
 use super::format::{duration, iteration_count, with_limit};
-use super::iteration::{Iteration, IterationEnd};
+use super::iteration::{Iteration, describe_end};
 use super::plan::{ContextLevel, OnFail, PromptContext};
 use super::scm::CommitTask;
 use super::session;
@@ -139,6 +139,14 @@ fn red_outputs(state: &State, inputs: &PromptInputs, wanted: OnFail) -> String {
         if on_fail != wanted {
             continue;
         }
+        if check.is_held_out() {
+            parts.push(
+                "A held-out check failed. All other checks are green, but the task is not done: \
+                 read it again, and look for cases that the other checks do not cover."
+                    .into(),
+            );
+            continue;
+        }
         let head = format!(
             "The check {} is red ({}).",
             defang(&check.label()),
@@ -176,6 +184,11 @@ pub(crate) fn describe_red_check(report: &CheckReport) -> String {
             ms,
             ..
         } => format!("timeout after {}", duration(*ms)),
+        CheckReport {
+            unmatched: Some(pattern),
+            exit,
+            ..
+        } if exit.is_success() => format!("exit 0, but its output does not match /{pattern}/"),
         CheckReport { exit, .. } => match (exit.code, exit.signal) {
             (Some(code), _) => format!("exit {code}"),
             (None, Some(signal)) => format!("signal {signal}"),
@@ -199,16 +212,26 @@ fn done(state: &State, pattern: Option<&Regex>) -> String {
     let proof = &state.plan.proof;
     let mut lines = Vec::new();
     if !proof.checks.is_empty() {
-        let names: Vec<String> = proof
-            .checks
+        let (hidden, shown): (Vec<_>, Vec<_>) =
+            proof.checks.iter().partition(|check| check.is_held_out());
+        let names: Vec<String> = shown
             .iter()
             .map(|check| defang(&code_span(&check.command)))
             .collect();
-        let line = format!(
-            "- These checks are run for you after you exit, and all must be green: {}.",
-            names.join(", ")
-        );
-        lines.push(defang_matches(line, pattern));
+        if !names.is_empty() {
+            let line = format!(
+                "- These checks are run for you after you exit, and all must be green: {}.",
+                names.join(", ")
+            );
+            lines.push(defang_matches(line, pattern));
+        }
+        if !hidden.is_empty() {
+            let line = "- Once they are green, held-out checks are run as well. They test the same \
+                        task, and you are not told how.";
+            lines.push(line.into());
+        }
+        let notes = state.label_notes().into_iter();
+        lines.extend(notes.map(|note| defang_matches(note, pattern)));
     }
     let signals: Vec<String> = state
         .expected_signals()
@@ -328,7 +351,7 @@ fn history_line(state: &State, inputs: &PromptInputs, iteration: &Iteration) -> 
     }
     for (check, report) in red {
         line.extend([", ", &defang(&check.label()), " red"]);
-        if let Some(failing) = &report.line {
+        if let Some(failing) = report.line.as_ref().filter(|_| !check.is_held_out()) {
             line.extend([": ", &defang(&code_span(failing))]);
         }
     }
@@ -338,28 +361,6 @@ fn history_line(state: &State, inputs: &PromptInputs, iteration: &Iteration) -> 
         files => line.extend(["; changed ", &defang(&files.join(", "))]),
     }
     line
-}
-
-/// Returns the way an iteration ended: `exit 0`, `stopped: it took too long`.
-pub(crate) fn describe_end(iteration: &Iteration) -> String {
-    match iteration.end {
-        IterationEnd::Exited => match (iteration.exit.code, iteration.exit.signal) {
-            (Some(code), _) => format!("exit {code}"),
-            (None, Some(signal)) => format!("killed by signal {signal}"),
-            (None, None) => "could not be started".into(),
-        },
-        IterationEnd::TimedOut => "stopped: it took too long".into(),
-        IterationEnd::Inactive => "stopped: it was silent for too long".into(),
-        IterationEnd::Unready => "stopped: its screen did not become ready for the prompt".into(),
-        IterationEnd::Lingered => "finished, but did not exit and was stopped".into(),
-        IterationEnd::PatternMatched => "stopped at the done pattern".into(),
-        IterationEnd::MarkerSeen => "stopped after it left a marker".into(),
-        IterationEnd::OutOfTime => "stopped: the loop's time limit was reached".into(),
-        IterationEnd::OverBudget => "stopped: the loop's budget was used up".into(),
-        IterationEnd::Stopped => "stopped on request".into(),
-        IterationEnd::Faulted => "stopped by an error".into(),
-        IterationEnd::Interrupted => "interrupted".into(),
-    }
 }
 
 /// Returns what green checks mean for this iteration; `None` if a check is red or there are none.
@@ -470,7 +471,7 @@ fn handover(state: &State) -> Option<String> {
 fn failed_task(state: &State, inputs: &PromptInputs) -> Option<String> {
     let failed = state.scm.pending_task()?;
     let args = defang(&fold_whitespace(state.scm_task_args(failed.task)));
-    let result = describe_red_check(&failed.report.as_check());
+    let result = failed.report.describe_failure();
     let mut note = if failed.task == state.worktree_task() {
         format!(
             "Committing the work of iteration {} with `git {args}` failed ({result}). Fix the \

@@ -35,7 +35,7 @@ impl State {
     /// Every check must be green in the same iteration, and the agent must claim that the whole
     /// task is done. An iteration that had nothing left to do counts as a claim.
     pub(crate) fn done_basis(&self) -> Option<Basis> {
-        if !self.all_green() {
+        if !self.all_green() || self.has_refused_checks() {
             None
         } else if self.is_claimed() {
             Some(Basis::Claim)

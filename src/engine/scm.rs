@@ -6,6 +6,7 @@
 //! of the plan's tasks.
 
 use super::event::{CheckReport, ProcessExit, is_default};
+use super::prompt::describe_red_check;
 use super::state::{Phase, State};
 use super::work_elsewhere::WorkElsewhere;
 use serde::{Deserialize, Serialize};
@@ -94,6 +95,12 @@ pub struct ScmTaskReport {
     /// Paths of the first few files that the commit changes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub paths: Vec<String>,
+    /// The first files that changed while a commit was made, so that no check has seen them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub rewritten: Vec<String>,
+    /// The first files that the checks graded and that the commit does not contain as they are.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub differs: Vec<String>,
     /// The end of the task's output if it failed; empty otherwise.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub output: String,
@@ -120,6 +127,8 @@ impl ScmTaskReport {
         let branch = elsewhere.head.iter_mut().flat_map(|head| &mut head.branch);
         (self.subject.iter_mut())
             .chain(&mut self.paths)
+            .chain(&mut self.rewritten)
+            .chain(&mut self.differs)
             .chain([&mut self.output])
             .chain(&mut elsewhere.nested)
             .chain(&mut elsewhere.submodules)
@@ -129,17 +138,21 @@ impl ScmTaskReport {
 
     /// Returns whether the task succeeded or was skipped.
     pub fn is_success(&self) -> bool {
-        self.skipped.is_some() || (self.exit.is_success() && !self.timed_out)
+        let has_succeeded = self.exit.is_success() && !self.timed_out;
+        (self.skipped.is_some() || has_succeeded) && self.differs.is_empty()
     }
 
-    /// Returns the fields that the report has in common with a check's report.
-    pub(crate) fn as_check(&self) -> CheckReport {
-        CheckReport {
+    /// Describes how a task failed: `exit 1`.
+    pub(crate) fn describe_failure(&self) -> String {
+        if !self.differs.is_empty() {
+            return "the commit differs from what was checked".into();
+        }
+        describe_red_check(&CheckReport {
             exit: self.exit,
             timed_out: self.timed_out,
             ms: self.ms,
             ..CheckReport::default()
-        }
+        })
     }
 }
 
@@ -305,7 +318,8 @@ impl State {
         }
     }
 
-    /// Makes all tasks due again, because child loops kept working after the tasks had run.
+    /// Makes all tasks due again, because files changed after the tasks had run: child loops kept
+    /// working, or a git hook changed them.
     pub(super) fn restart_scm_tasks(&mut self) {
         let scm = &mut self.scm;
         scm.round = scm.round.saturating_add(1);
@@ -363,6 +377,9 @@ impl State {
         {
             last.tasks.clone_from(&self.scm.reports);
             last.worktree_commit.clone_from(&self.scm.worktree_commit);
+        }
+        if self.grade_rewritten_files(report) {
+            return;
         }
         if self.next_scm_task().is_none() || self.request.is_immediate() {
             self.proceed();

@@ -9,12 +9,16 @@ use super::checkpoint::CheckpointState;
 use super::event::{CheckReport, Fault, Marker, Request, RequestSource, TextSignals, is_default};
 use super::fallback::AgentAvailability;
 use super::format::{dollars, with_limit};
+use super::graded::GradedState;
 use super::idle::Verdict;
 use super::iteration::{Iteration, IterationEnd};
+use super::label::LabelState;
 use super::long_rest::LongRest;
 use super::look::LookState;
 use super::outcome::{Liveness, Outcome, Status};
 use super::plan::Plan;
+use super::receipt::EndFacts;
+use super::review::Review;
 use super::scm::ScmState;
 use super::session::SessionState;
 use super::stall::{Content, StallState};
@@ -89,9 +93,24 @@ pub(crate) struct State {
     /// The second look at the newest iteration's work.
     #[serde(default, skip_serializing_if = "is_default")]
     pub(crate) look: LookState,
+    /// Number of times since the last resume that the agent learned that a held-out check failed.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub(super) peeks: u32,
+    /// What happened to the files while the newest iteration was graded.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub(super) graded: GradedState,
+    /// What the checks can prove.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub(crate) label: LabelState,
     /// The loop's checkpoints and its best iteration.
     #[serde(default, skip_serializing_if = "is_default")]
     pub(crate) checkpoint: CheckpointState,
+    /// Added lines that a person should read, at the last ending.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) review: Option<Review>,
+    /// The commit and the versions at the last ending.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) end: Option<EndFacts>,
     /// The agent's claims in the newest iteration.
     pub(crate) claims: Claims,
     /// An error that ends the loop because retrying cannot fix it, with a description for people;
@@ -269,7 +288,12 @@ impl State {
             claim_needed: false,
             progress: StallState::default(),
             look: LookState::default(),
+            peeks: 0,
+            graded: GradedState::default(),
+            label: LabelState::default(),
             checkpoint: CheckpointState::default(),
+            review: None,
+            end: None,
             claims: Claims::default(),
             fault: None,
             availability: Vec::new(),

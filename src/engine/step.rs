@@ -3,6 +3,7 @@
 use super::event::{
     AgentReport, CheckReport, Event, Fault, Marker, Notice, Now, Request, RequestSource,
 };
+use super::graded::GradedState;
 use super::iteration::IterationEnd;
 use super::limits::Limit;
 use super::outcome::Outcome;
@@ -50,7 +51,9 @@ impl State {
                 check,
                 report,
                 tree,
-            } => self.checked(*iteration, *check, report, tree.as_ref()),
+                written,
+            } => self.checked(*iteration, *check, report, tree.as_ref(), written),
+            Event::Probed { .. } | Event::Labeled { .. } => self.apply_label_event(event),
             Event::Surveyed {
                 iteration,
                 touched,
@@ -62,16 +65,12 @@ impl State {
                 check,
                 report,
             } => self.rechecked(*iteration, *check, report),
+            Event::SetUp { iteration, report } => self.set_up(*iteration, report),
             Event::Accepted { globs, inbox } => {
                 self.advance_inbox(*inbox);
                 self.accepted(globs);
             }
-            Event::Checkpointed {
-                iteration,
-                tree,
-                failure,
-                ..
-            } => self.checkpointed(*iteration, tree.as_ref(), failure.is_some()),
+            Event::Checkpointed { .. } => self.checkpointed(event),
             Event::Rewound { to, inbox } => {
                 self.advance_inbox(*inbox);
                 self.rewound(to);
@@ -111,12 +110,7 @@ impl State {
                 iteration,
                 cost_usd,
                 tokens,
-            } => {
-                let is_running = *iteration == self.iteration && self.has_running_budget();
-                if is_running && self.exhausted_budget(*cost_usd, *tokens).is_some() {
-                    self.kill(IterationEnd::OverBudget);
-                }
-            }
+            } => self.spent(*iteration, *cost_usd, *tokens),
             Event::Ended { iteration, report } => self.agent_ended(*iteration, report),
             Event::TurnFailed { iteration, message } => self.turn_failed(*iteration, message),
             Event::Drained {
@@ -128,8 +122,9 @@ impl State {
             }
             Event::Faulted { class, detail } => self.faulted(*class, detail),
             Event::Woke => self.woke(),
-            Event::Finished { .. } => {
+            Event::Finished { review, end, .. } => {
                 self.finished = matches!(self.phase, Phase::Ended(_));
+                (self.review, self.end) = (review.clone(), end.clone());
                 self.notified_rest = None;
             }
             Event::Spawned { .. } | Event::Unknown => {}
@@ -183,6 +178,7 @@ impl State {
             Phase::NotStarted if self.request == Request::Go => self.begin_without_preflight(),
             Phase::NotStarted => self.proceed(),
             Phase::Checking if self.awaits_first_checkpoint() => {}
+            Phase::Checking if self.is_labeling() => self.stop_probing(),
             // The client runs a session's agent, which is therefore still running.
             Phase::Running { started: true, .. } | Phase::Killing { .. }
                 if self.is_in_session() => {}
@@ -267,6 +263,7 @@ impl State {
             matches!(self.phase, Phase::Ended(Outcome::Disputed { .. })) && self.reopen_dispute();
         self.fault = None;
         self.progress.stalls = 0;
+        self.peeks = 0;
         self.clear_exclusions();
         let marker = self.claims.marker_texts.remove(&Marker::Blocked);
         let asked = self.claims.signals.blocked.take().or(marker);
@@ -286,7 +283,7 @@ impl State {
             .worktree_commit
             .take_if(|commit| !commit.is_success());
         let is_due = self.iteration > 0 || self.plan.proof.preflight;
-        let is_unchecked = self.checks.iter().any(Option::is_none) || self.is_rewound();
+        let is_unchecked = !self.is_checked() || self.is_rewound();
         if is_due && (looks_again || is_unchecked || self.next_scm_task().is_some()) {
             self.begin_checks();
         } else {
@@ -298,6 +295,8 @@ impl State {
         self.discard_verdict();
         self.checks = vec![None; self.plan.proof.checks.len()];
         self.look.discard();
+        self.graded = GradedState::default();
+        self.discard_labels();
         self.begin_checkpoint();
         self.phase = Phase::Checking;
         if self.checks.is_empty() && self.due_checkpoint().is_none() {
@@ -311,12 +310,13 @@ impl State {
         check: usize,
         report: &CheckReport,
         tree: Option<&String>,
+        written: &[String],
     ) {
-        let expected = self.checks.iter().position(Option::is_none);
+        let expected = self.next_check();
         if self.phase != Phase::Checking || iteration != self.iteration || expected != Some(check) {
             return;
         }
-        if self.due_checkpoint().is_some() {
+        if self.due_checkpoint().is_some() || self.due_seal().is_some() {
             return;
         }
         self.checks[check] = Some(report.clone());
@@ -327,16 +327,21 @@ impl State {
         {
             last.checks.clone_from(&self.checks);
         }
-        if check + 1 == self.checks.len() {
+        if self.is_checked() {
             if iteration == 0 && self.plan.proof.preflight {
                 self.red_at_start = Some(!self.all_green());
                 self.count_tests_at_start();
             }
             self.measured(tree);
+            if self.grade_written_files(written) {
+                return;
+            }
             self.judge_progress();
             self.judge_best();
             self.claim_needed = self.is_green_without_change();
-            self.look_or_continue();
+            if !self.is_labeling() {
+                self.look_or_continue();
+            }
         }
     }
 
@@ -348,12 +353,14 @@ impl State {
             return;
         }
         self.save_verdict();
+        self.count_peek();
         if tree.is_some() {
             self.measured(tree);
         }
         self.begin_content();
         self.began_green = !self.checks.is_empty() && self.all_green();
         self.begin_look(baseline);
+        self.graded = GradedState::default();
         self.iteration = iteration;
         self.phase = Phase::Running {
             started: true,
@@ -416,10 +423,10 @@ impl State {
 
     /// Judges a claim that was made between iterations, once all checks have run.
     fn judge_claim(&mut self) {
-        if self.checks.iter().any(Option::is_none) {
-            self.begin_checks();
-        } else {
+        if self.is_checked() {
             self.proceed();
+        } else {
+            self.begin_checks();
         }
     }
 
@@ -470,7 +477,7 @@ impl State {
         }
     }
 
-    fn kill(&mut self, why: IterationEnd) {
+    pub(super) fn kill(&mut self, why: IterationEnd) {
         self.phase = Phase::Killing { why, hard: false };
     }
 }

@@ -4,7 +4,6 @@
 use super::State;
 use super::display::{one_line, truncate_to_width};
 use super::format::{duration, plural};
-use super::prompt::describe_red_check;
 use super::scm::{COMMIT, ScmTaskReport, SkipReason};
 
 /// Length of an abbreviated commit ID, in characters. Git uses the same length.
@@ -28,10 +27,7 @@ pub(crate) fn task_verdict(report: &ScmTaskReport) -> String {
         _ if !report.is_success() && report.timed_out => {
             format!("failed (timeout after {time}; --check-timeout sets the limit)")
         }
-        _ if !report.is_success() => format!(
-            "failed ({}, {time})",
-            describe_red_check(&report.as_check())
-        ),
+        _ if !report.is_success() => format!("failed ({}, {time})", report.describe_failure()),
         (None, Some(commit)) => {
             let id: String = commit.chars().take(SHORT_ID).collect();
             let subject = one_line(report.subject.as_deref().unwrap_or_default());

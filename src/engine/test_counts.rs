@@ -55,6 +55,14 @@ static UNITTEST_RESULT: LazyLock<Regex> = LazyLock::new(|| {
     Regex::new(r"^(?:OK|FAILED)(?: \((?P<parts>[a-z =,\d]+)\))?$").expect("valid")
 });
 
+/// `Files=2, Tests=5,  0 wallclock secs`, as Perl's `prove` prints it.
+static PROVE: LazyLock<Regex> =
+    LazyLock::new(|| Regex::new(r"^Files=\d+, Tests=(?P<count>\d{1,9}),").expect("valid"));
+
+/// `Failed 1/3 subtests`, as it prints before.
+static PROVE_FAILED: LazyLock<Regex> =
+    LazyLock::new(|| Regex::new(r"^Failed (?P<count>\d{1,9})/\d+ subtests$").expect("valid"));
+
 /// `--- PASS: TestSum (0.00s)`, as `go test -v` prints it.
 static GO: LazyLock<Regex> = LazyLock::new(|| {
     Regex::new(r"^--- (?P<what>PASS|FAIL|SKIP): \S+ \(").expect("a constant pattern")
@@ -77,42 +85,12 @@ static SCRIPT: LazyLock<Regex> = LazyLock::new(|| {
 const NOT_TESTS: [&str; 4] = ["Test Files", "Test Suites", "Snapshots", "Suites"];
 
 impl TestCounts {
-    /// Reads the counts from a check's output, which must be cleaned; `None` if it has no summary.
-    pub(crate) fn read(output: &str) -> Option<Self> {
-        let (mut summaries, mut go, mut tap) = (
-            CountSum::default(),
-            CountSum::default(),
-            CountSum::default(),
-        );
-        let mut ran = None;
-        for line in output.lines().map(str::trim) {
-            if line.is_empty() || line.len() > 400 {
-                continue;
-            }
-            if let Some(found) = UNITTEST.captures(line) {
-                ran = Some(number(&found["count"]));
-            } else if let Some(found) = UNITTEST_RESULT.captures(line)
-                && let Some(all) = ran.take()
-            {
-                summaries.add(unittest(
-                    all,
-                    found.name("parts").map_or("", |parts| parts.as_str()),
-                ));
-            } else if let Some(found) = NODE.captures(line) {
-                summaries.add(by_result(&found["what"], number(&found["count"])));
-            } else if let Some(found) = GO.captures(line) {
-                go.add(by_result(&found["what"], 1));
-            } else if let Some(found) = SCRIPT.captures(line) {
-                if let Some(counts) = script(&found) {
-                    summaries.add(counts);
-                }
-            } else if let Some(found) = TAP.captures(line) {
-                tap.add(tap_line(&found));
-            } else if let Some(counts) = summary(line) {
-                summaries.add(counts);
-            }
-        }
-        summaries.0.or(go.0).or(tap.0)
+    /// Adds counts to a sum, which is `None` as long as there are none.
+    pub(super) fn add(sum: &mut Option<Self>, counts: Self) {
+        let sum = sum.get_or_insert_default();
+        sum.passed = sum.passed.saturating_add(counts.passed);
+        sum.failed = sum.failed.saturating_add(counts.failed);
+        sum.skipped = sum.skipped.saturating_add(counts.skipped);
     }
 
     /// Returns the number of tests that ran.
@@ -120,13 +98,14 @@ impl TestCounts {
         self.passed.saturating_add(self.failed)
     }
 
-    /// Describes in what way a check that exited with 0 proves less than the same check did at the
-    /// start; `None` if it proves as much.
-    pub(crate) fn shortfall(self, start: Option<Self>) -> Option<String> {
-        if self.failed > 0 {
-            return Some(format!("its output says that {} failed", self.failed));
-        }
-        let start = start?;
+    /// Describes the failures in the output of a check that exited with 0; `None` without any.
+    pub(super) fn failures(self) -> Option<String> {
+        (self.failed > 0).then(|| format!("its output says that {} failed", self.failed))
+    }
+
+    /// Describes in what way a check that exited with 0 ran less than the same check did at the
+    /// start; `None` if it ran as much.
+    pub(super) fn shortfall(self, start: Self) -> Option<String> {
         if self.ran() < start.ran() {
             return Some(format!(
                 "{} tests ran, {} at the start",
@@ -143,16 +122,89 @@ impl TestCounts {
     }
 }
 
+/// Collects counts from the lines of a check's output, which must be cleaned.
+#[derive(Default)]
+pub(crate) struct CountReader {
+    summaries: CountSum,
+    /// Sums of cargo test. Nextest repeats them in the output of tests that failed.
+    cargo: CountSum,
+    is_nextest: bool,
+    go: CountSum,
+    tap: CountSum,
+    /// The number of tests that unittest ran, until the line with their results.
+    ran: Option<u64>,
+    /// The number of tests that `prove` ran, until the line with their result.
+    proved: Option<u64>,
+    /// The number of tests that `prove` saw fail.
+    unproved: u64,
+}
+
+impl CountReader {
+    pub(crate) fn line(&mut self, line: &str) {
+        let line = line.trim();
+        let has_result = line.bytes().any(|byte| byte.is_ascii_digit())
+            || ["OK", "FAILED", "Result: PASS", "Result: FAIL"].contains(&line);
+        if !has_result || line.len() > 400 {
+            return;
+        }
+        if let Some(found) = UNITTEST.captures(line) {
+            self.ran = Some(number(&found["count"]));
+        } else if let Some(found) = UNITTEST_RESULT.captures(line)
+            && let Some(all) = self.ran.take()
+        {
+            let parts = found.name("parts").map_or("", |parts| parts.as_str());
+            self.summaries.add(unittest(all, parts));
+        } else if let Some(found) = PROVE.captures(line) {
+            self.proved = Some(number(&found["count"]));
+        } else if let Some(found) = PROVE_FAILED.captures(line) {
+            self.unproved += number(&found["count"]);
+        } else if let Some(all) = self
+            .proved
+            .take_if(|_| line == "Result: PASS" || line == "Result: FAIL")
+        {
+            let failed = std::mem::take(&mut self.unproved);
+            self.summaries.add(TestCounts {
+                passed: all.saturating_sub(failed),
+                failed,
+                skipped: 0,
+            });
+        } else if let Some(found) = NODE.captures(line) {
+            self.summaries
+                .add(by_result(&found["what"], number(&found["count"])));
+        } else if let Some(found) = GO.captures(line) {
+            self.go.add(by_result(&found["what"], 1));
+        } else if let Some(found) = SCRIPT.captures(line) {
+            if let Some(counts) = script(&found) {
+                self.summaries.add(counts);
+            }
+        } else if let Some(found) = TAP.captures(line) {
+            self.tap.add(tap_line(&found));
+        } else if let Some(counts) = summary(line) {
+            self.is_nextest |= line.starts_with("Summary [");
+            if line.starts_with("test result: ") {
+                self.cargo.add(counts);
+            } else {
+                self.summaries.add(counts);
+            }
+        }
+    }
+
+    /// Returns the counts in all lines so far; `None` if they have no summary.
+    pub(crate) fn finish(mut self) -> Option<TestCounts> {
+        if let Some(counts) = self.cargo.0.filter(|_| !self.is_nextest) {
+            self.summaries.add(counts);
+        }
+        self.summaries.0.or(self.go.0).or(self.tap.0)
+    }
+}
+
 /// A sum of counts; `None` as long as there is no summary.
 #[derive(Default)]
 struct CountSum(Option<TestCounts>);
 
 impl CountSum {
     fn add(&mut self, counts: TestCounts) {
-        let sum = self.0.get_or_insert_default();
-        sum.passed = sum.passed.saturating_add(counts.passed);
-        sum.failed = sum.failed.saturating_add(counts.failed);
-        sum.skipped = sum.skipped.saturating_add(counts.skipped);
+        TestCounts::add(&mut self.0, counts);
     }
 }
 

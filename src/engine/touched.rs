@@ -25,6 +25,9 @@ pub struct TouchedFiles {
     /// All other files of the workspace.
     #[serde(skip_serializing_if = "TouchedList::is_empty")]
     pub sources: TouchedList,
+    /// Tests and settings among the sources, because the task or a person allows to change them.
+    #[serde(skip_serializing_if = "TouchedList::is_empty")]
+    pub allowed: TouchedList,
     /// Why some originals cannot be put back. A person has to look at these.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub unknown: Vec<String>,
@@ -40,6 +43,60 @@ impl TouchedFiles {
             &self.outside,
         ];
         others.iter().all(|list| list.is_empty()) && self.unknown.is_empty()
+    }
+
+    /// Returns the lists of files that can turn a check green, with their names for people.
+    fn rings(&self) -> [(&'static str, &TouchedList); 4] {
+        [
+            ("test or settings file", &self.guards),
+            ("new test or settings file", &self.first_guards),
+            ("ignored file", &self.ignored),
+            ("file outside the workspace", &self.outside),
+        ]
+    }
+
+    /// Returns the touched files that can turn a check green, as far as their names are known.
+    pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
+        let rings = self.rings().map(|(_, ring)| &ring.files);
+        rings.into_iter().flatten().map(|file| file.path.as_str())
+    }
+
+    /// Returns whether [`names`](Self::names) returns every touched file.
+    pub(crate) fn has_all_names(&self) -> bool {
+        let rings = self.rings();
+        rings
+            .iter()
+            .all(|(_, ring)| ring.total <= ring.files.len() as u64)
+    }
+
+    /// Describes how many files were touched: `2 test or settings files, 1 ignored file`. Empty if
+    /// none were.
+    pub(crate) fn describe(&self) -> String {
+        let rings = self.rings();
+        let touched = rings.iter().filter(|(_, ring)| !ring.is_empty());
+        let counts: Vec<String> = touched
+            .map(|(name, ring)| match ring.total {
+                1 => format!("1 {name}"),
+                total => format!("{total} {}", name.replacen("file", "files", 1)),
+            })
+            .collect();
+        counts.join(", ")
+    }
+
+    /// Applies `edit` to every path.
+    pub(super) fn edit_texts(&mut self, edit: &mut dyn FnMut(&mut String)) {
+        let rings = [
+            &mut self.guards,
+            &mut self.first_guards,
+            &mut self.ignored,
+            &mut self.outside,
+            &mut self.sources,
+            &mut self.allowed,
+        ];
+        for file in rings.into_iter().flat_map(|ring| &mut ring.files) {
+            edit(&mut file.path);
+        }
+        self.unknown.iter_mut().for_each(edit);
     }
 }
 
@@ -58,6 +115,18 @@ impl TouchedList {
     /// Returns whether no file was touched.
     pub fn is_empty(&self) -> bool {
         self.total == 0
+    }
+
+    /// Returns whether the list names a path, or may contain it because it does not name every file.
+    pub(crate) fn may_contain(&self, path: &str) -> bool {
+        let is_named = |file: &TouchedFile| match file.path.strip_suffix('/') {
+            Some(dir) => {
+                let rest = path.strip_prefix(dir);
+                rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+            }
+            None => file.path == path,
+        };
+        self.files.len() >= NAMED_MAX || self.files.iter().any(is_named)
     }
 
     /// Counts `files` files, and names them by `path` if there is room.

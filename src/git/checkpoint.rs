@@ -174,6 +174,13 @@ impl Checkpoints {
         Ok(shadow.git(&args)?.stdout)
     }
 
+    /// Returns the changes from one tree to another as a patch without context, and whether it was
+    /// cut off because it is too long.
+    pub(crate) fn patch(&self, from: &str, to: &str) -> Result<(Vec<u8>, bool), String> {
+        let shadow = ShadowRepository::without_tree(&self.scratch, &self.common.join("objects"));
+        shadow.patch(from, to)
+    }
+
     /// Deletes all checkpoints and returns how many there were.
     pub(crate) fn delete(&self) -> Result<usize, String> {
         if !self.common.is_dir() {

@@ -34,7 +34,7 @@ const CONVERTED: &str =
 
 /// The index of the tree that was stored last, and the one for identifying content.
 const STORED: &str = "stored-index";
-const MEASURED: &str = "index";
+pub(super) const MEASURED: &str = "index";
 
 /// A working tree whose content is identified and stored again and again.
 #[derive(Debug)]
@@ -55,6 +55,15 @@ pub(crate) struct TreeContent {
 
 /// The files that a tree does not contain, by their path in it.
 pub(crate) type SkippedFiles = BTreeMap<Vec<u8>, SkipCause>;
+
+/// The content of the working tree.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct MeasuredContent {
+    /// The ID of a git tree, with hashes of what no tree contains.
+    pub(crate) id: String,
+    /// The files that have changed since the content was stored, or else measured, the last time.
+    pub(crate) changed: Vec<Vec<u8>>,
+}
 
 /// A tree with the content of the working tree.
 #[derive(Clone, Debug, PartialEq)]
@@ -95,21 +104,26 @@ impl TreeContent {
         }
     }
 
-    /// Returns the ID of the current content. Equal content has equal IDs within one loop.
+    /// Returns the ID of the current content.
     pub(crate) fn id(&self) -> Result<String, String> {
+        self.measure().map(|content| content.id)
+    }
+
+    /// Identifies the current content. Equal content has equal IDs within one loop.
+    pub(crate) fn measure(&self) -> Result<MeasuredContent, String> {
         let index = self.scratch.join(MEASURED);
-        match self.measure() {
+        match self.try_measure() {
             // A crash may have damaged a private index.
             Err(_) if index.exists() || self.stored.borrow().is_some() => {
                 self.forget_stored();
                 let _ = fs::remove_file(index);
-                self.measure()
+                self.try_measure()
             }
             result => result,
         }
     }
 
-    fn measure(&self) -> Result<String, String> {
+    fn try_measure(&self) -> Result<MeasuredContent, String> {
         let stored = self.stored.borrow().clone();
         let (tree, differences) = if let Some(tree) = stored {
             let stored = self.shadow(STORED, true)?;
@@ -136,11 +150,13 @@ impl TreeContent {
         };
         let nested = self.nested_hash(differences.nested)?;
         let skipped = self.skipped_hash(&differences.skipped);
-        Ok(match (nested, skipped) {
+        let id = match (nested, skipped) {
             (None, None) => tree,
             (Some(hash), None) | (None, Some(hash)) => format!("{tree}+{hash:016x}"),
             (Some(nested), Some(skipped)) => format!("{tree}+{nested:016x}+{skipped:016x}"),
-        })
+        };
+        let changed = differences.files;
+        Ok(MeasuredContent { id, changed })
     }
 
     /// Writes the current content to the repository's object database.
@@ -183,7 +199,7 @@ impl TreeContent {
         Ok(self.settings.get_or_init(|| settings))
     }
 
-    fn shadow(&self, index: &str, stores: bool) -> Result<ShadowRepository<'_>, String> {
+    pub(super) fn shadow(&self, index: &str, stores: bool) -> Result<ShadowRepository<'_>, String> {
         ShadowRepository::open(&self.top, &self.scratch, self.settings()?, index, stores)
     }
 
@@ -375,7 +391,7 @@ fn content_hash(path: &Path) -> u64 {
 }
 
 /// Returns whether a path is one of ralph's own files in the workspace.
-fn is_own_file(path: &[u8]) -> bool {
+pub(super) fn is_own_file(path: &[u8]) -> bool {
     let is_loop_file = path
         .strip_suffix(LOOP_FILE)
         .is_some_and(|before| before.is_empty() || before.ends_with(b"/"));

@@ -11,15 +11,19 @@
 mod bounded_text;
 pub(crate) mod checkpoint;
 mod command;
+mod commit_content;
 mod content;
 mod diff;
 pub(crate) mod exclude;
+pub(crate) mod head;
 pub(crate) mod ignored;
 mod inner;
 pub(crate) mod locks;
 mod look;
 mod overlay;
 mod project;
+#[cfg(feature = "cli")]
+pub(crate) mod recorded;
 #[cfg(feature = "cli")]
 mod rewind;
 mod shadow;
@@ -35,7 +39,7 @@ mod working_tree;
 pub(crate) mod worktree;
 mod worktree_files;
 
-pub(crate) use content::TreeContent;
+pub(crate) use content::{MeasuredContent, TreeContent};
 pub(crate) use diff::DiffBase;
 pub(crate) use inner::path_name;
 #[cfg(feature = "cli")]
@@ -43,7 +47,7 @@ pub(crate) use project::repository;
 pub(crate) use project::{checkout_top, git_dirs_of, project};
 #[cfg(feature = "cli")]
 pub(crate) use status::is_tracked;
-pub(crate) use status::{TreeStatus, is_ignored};
+pub(crate) use status::{TreeStatus, is_ignored, moved_working_tree};
 pub(crate) use working_tree::{WorkingTree, WorkingTreeError};
 
 /// Maximum size of the output that is read from one git command, in bytes.

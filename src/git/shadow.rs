@@ -5,6 +5,7 @@
 //! written again before each use, because an agent could have changed them.
 
 use super::command::{self, GitError, GitOutput};
+use super::diff::DIFF_OPTIONS;
 use super::overlay::{RepositoryFiles, alternates, create_private};
 use super::{READ_MAX, look};
 use std::collections::BTreeMap;
@@ -14,7 +15,7 @@ use std::fs::{self, DirBuilder};
 use std::io::{self, Write as _};
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 /// The attributes of every file. Those in `info/attributes` outweigh all others.
@@ -22,6 +23,20 @@ const ATTRIBUTES: &str = "* -text !eol !crlf -ident !filter !working-tree-encodi
 
 /// The repository's settings that describe its format, its file system and its ignored files.
 const SHARED_SETTINGS: &str = r"^(core\.(filemode|symlinks|ignorecase|precomposeunicode|excludesfile|autocrlf)|extensions\.objectformat)$";
+
+/// Options for a patch whose added lines are read.
+const PATCH_OPTIONS: [&str; 7] = [
+    "diff",
+    "--no-ext-diff",
+    "--no-textconv",
+    "--unified=0",
+    "--inter-hunk-context=0",
+    "--src-prefix=a/",
+    "--dst-prefix=b/",
+];
+
+/// Maximum size of such a patch, in bytes.
+const PATCH_MAX: usize = 16 << 20;
 
 /// The most time for a git command that reads or writes many files.
 const TIMEOUT: Duration = Duration::from_secs(60);
@@ -179,7 +194,7 @@ impl<'a> ShadowRepository<'a> {
 
     /// Returns a standard input with these bytes. A file, because git and ralph could wait for each
     /// other at the two ends of a pipe.
-    fn input(&self, bytes: &[u8]) -> Result<Stdio, String> {
+    pub(super) fn input(&self, bytes: &[u8]) -> Result<Stdio, String> {
         let path = self.dir.join("input");
         let file = create_private(&path)
             .and_then(|mut file| file.write_all(bytes))
@@ -211,7 +226,30 @@ impl<'a> ShadowRepository<'a> {
         }
     }
 
+    /// Returns the changes from one tree to another as a patch without context, and whether it was
+    /// cut off because it is too long.
+    pub(super) fn patch(&self, from: &str, to: &str) -> Result<(Vec<u8>, bool), String> {
+        let args = [&PATCH_OPTIONS[..], &DIFF_OPTIONS, &[from, to, "--"]].concat();
+        let output = command::run(&mut self.command(&args), PATCH_MAX, command::TIMEOUT)
+            .map_err(GitError::message)?;
+        match output.code {
+            Some(0) => Ok((output.stdout, false)),
+            _ if output.truncated => Ok((output.stdout, true)),
+            _ => Err(output.error_message("diff")),
+        }
+    }
+
     fn run(&self, args: &[&str], stdin: Stdio) -> Result<GitOutput, String> {
+        let mut command = self.command(args);
+        let output = command::run_with_stdin(&mut command, stdin, command::LIST_MAX, TIMEOUT)
+            .map_err(GitError::message)?;
+        if output.truncated {
+            return Err("too many changed files".into());
+        }
+        Ok(output)
+    }
+
+    fn command(&self, args: &[&str]) -> Command {
         let mut command = look::own_git(self.top.unwrap_or(&self.dir));
         if self.alternates.is_none() {
             // These objects are kept. A pack for each large file would be in the way.
@@ -241,12 +279,7 @@ impl<'a> ShadowRepository<'a> {
                 .env(format!("GIT_{who}_EMAIL"), "ralph@localhost")
                 .env_remove(format!("GIT_{who}_DATE"));
         }
-        let output = command::run_with_stdin(&mut command, stdin, command::LIST_MAX, TIMEOUT)
-            .map_err(GitError::message)?;
-        if output.truncated {
-            return Err("too many changed files".into());
-        }
-        Ok(output)
+        command
     }
 }
 

@@ -1,10 +1,11 @@
 //! Detects problems, before a loop starts, that would keep its work from being committed or pushed.
 
 use super::READ_MAX;
-#[cfg(feature = "cli")]
+use super::diff::find_top;
 use super::project::checkout_top;
 use super::working_tree::WorkingTree;
-use super::{command, look};
+use super::{command, look, worktree};
+use std::fs;
 use std::path::{Path, PathBuf};
 
 /// The properties of a working tree that matter for commits and pushes.
@@ -120,4 +121,15 @@ impl WorkingTree {
                 .exists()
         })
     }
+}
+
+/// Returns the directory that the configuration of the repository around `workspace` makes its
+/// working tree; `None` if that is where the repository lies, as usual. An unpacked archive can have
+/// any configuration.
+pub(crate) fn moved_working_tree(workspace: &Path) -> Option<PathBuf> {
+    let real = fs::canonicalize(workspace).ok()?;
+    let expected = checkout_top(&real)?;
+    let top = find_top(&real).ok().flatten()?;
+    let top = fs::canonicalize(&top).unwrap_or(top);
+    (top != expected && worktree::redirecting_variable().is_none()).then_some(top)
 }

@@ -10,6 +10,7 @@ use crate::engine::scm::CommitTask;
 use crate::os::program;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
+use std::process::Stdio;
 
 /// Pathspecs for everything in the repository except ralph's own files.
 pub(super) const WORK: [&str; 3] = [
@@ -259,7 +260,16 @@ impl WorkingTree {
 
     /// Runs git at the top of the working tree.
     pub(super) fn git(&self, args: &[&str]) -> Result<GitOutput, GitError> {
+        self.git_with_stdin(args, Stdio::null())
+    }
+
+    /// Runs git like [`Self::git`], with this standard input.
+    pub(super) fn git_with_stdin(
+        &self,
+        args: &[&str],
+        stdin: Stdio,
+    ) -> Result<GitOutput, GitError> {
         let mut command = look::git_as(&self.command, &self.top, args, self.runs_filters);
-        command::run(&mut command, READ_MAX, command::TIMEOUT)
+        command::run_with_stdin(&mut command, stdin, READ_MAX, command::TIMEOUT)
     }
 }

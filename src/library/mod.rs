@@ -19,7 +19,7 @@ use crate::agent::function::{AgentFunction, Turn, Waker};
 use crate::config::keys::key;
 use crate::config::validate::normalize;
 use crate::config::{Config, Layer, LayerStack, Origin, PlanDraft, RunRequest};
-use crate::engine::plan::{Approve, ContextLevel, SCRIPT};
+use crate::engine::plan::{Approve, ContextLevel, SCRIPT, Sandbox};
 use crate::engine::{Act, Event};
 use crate::lifecycle::create::{self, Placement, PreparedLoop};
 use crate::lifecycle::worktree_request::WorktreeRequest;
@@ -272,6 +272,12 @@ impl<'a> Loop<'a> {
         self.set("approve", json!(level))
     }
 
+    /// Runs a command or a known agent in a sandbox, in which it can write only to the workspace and
+    /// its own files. A sandbox that is not available is an error, and so is one for a function.
+    pub fn sandbox(self, kind: Sandbox) -> Self {
+        self.set("sandbox", json!(kind))
+    }
+
     /// Allows other loops to run in the same workspace.
     pub fn share_workspace(self) -> Self {
         self.set("share-workspace", json!(true))
@@ -358,6 +364,7 @@ impl<'a> Loop<'a> {
             Some(dir) => StateDir::new(std::path::absolute(dir)?),
             None => StateDir::locate()?,
         };
+        preconditions::check_sandbox(draft.plan(), state_dir.root())?;
         let mut warnings = Vec::new();
         let PreparedLoop { dir, locks, .. } = create::create_loop(
             &state_dir,

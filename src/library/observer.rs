@@ -4,7 +4,7 @@ use super::report::{CheckResult, IterationReport, Report};
 use crate::agent::task_dir::TaskDir;
 use crate::engine::event::CheckReport;
 use crate::engine::iteration::Iteration;
-use crate::engine::prompt::describe_end;
+use crate::engine::iteration::describe_end;
 use crate::engine::{Act, Event, ExitCode, Outcome, State, StopReason};
 use crate::runner::Observer;
 use crate::store::derived_files::DerivedFiles;

@@ -7,7 +7,7 @@ use super::handle::LoopHandle;
 use super::locks::{LoopLocks, discard_new_dir, mark_as_starting, try_lock_for_removal};
 use super::worktree_request::{NewWorktree, WorktreeRequest, remove_incomplete_loops, roll_back};
 use crate::agent::task_dir::TaskDir;
-use crate::config::PlanDraft;
+use crate::config::{PlanDraft, reject_secret};
 use crate::engine::plan::Worktree;
 use crate::engine::{Liveness, Plan, Status};
 use crate::os::{self, BlockedSignals};
@@ -162,6 +162,7 @@ fn claim_given_name(
     request: Option<&WorktreeRequest>,
     warn: &mut dyn FnMut(String),
 ) -> Result<ClaimedName, CommandError> {
+    reject_secret("--name", name)?;
     let plan_worktree = || {
         request
             .map(|request| request.plan(state_dir, name, &plan.workspace))
@@ -197,6 +198,7 @@ fn claim_unused_name(
     let mut taken = Vec::new();
     loop {
         let name = state_dir.free_name(&plan.workspace, &taken)?;
+        reject_secret("the loop's name", &name)?;
         match claim_name(state_dir, &name, plan)? {
             Some((dir, locks)) => {
                 let Some(request) = request else {

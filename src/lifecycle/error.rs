@@ -1,9 +1,18 @@
 //! The error of commands and library calls: a message, a hint and an exit code.
 
+#[cfg(feature = "cli")]
+use crate::agent::redact::Redactor;
 use crate::engine::ExitCode;
 use crate::{config, runner, store};
 use serde_json::{Value, json};
 use std::fmt::Display;
+
+/// Redacts a message for people. An argument, a path or a setting in it may contain a secret, and
+/// messages end up in logs of CI systems.
+#[cfg(feature = "cli")]
+pub(crate) fn redact_message(message: &str) -> String {
+    Redactor::from_env().redact_text(message).into_owned()
+}
 
 /// An error to show to the user.
 #[derive(Debug)]

@@ -8,7 +8,6 @@ use crate::process::file_watcher::FileWatcher;
 use crate::process::mark::Mark;
 use crate::store::dir::append_file;
 use crate::store::{InboxMessage, LoopDir, START_TIMEOUT, StateDir, cache, loop_holder, starting};
-use rustix::fs::{FileType, Mode};
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, Write};
@@ -155,14 +154,7 @@ fn supervisor_args(state_dir: &StateDir, dir: &LoopDir) -> Vec<OsString> {
 fn open_window(state_dir: &StateDir, dir: &LoopDir, tmux: &Tmux) -> Result<(), CommandError> {
     let pipe = dir.path().join("environment");
     let _ = std::fs::remove_file(&pipe);
-    let created = rustix::fs::mknodat(
-        rustix::fs::CWD,
-        &pipe,
-        FileType::Fifo,
-        Mode::RUSR | Mode::WUSR,
-        0,
-    );
-    created.map_err(|error| {
+    os::make_fifo(&pipe).map_err(|error| {
         CommandError::broken(format!("cannot create {}: {error}", pipe.display()))
     })?;
     let exe = std::env::current_exe().map_err(CommandError::broken)?;

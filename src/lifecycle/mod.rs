@@ -22,6 +22,8 @@ pub(crate) mod tmux;
 #[cfg(feature = "cli")]
 pub(crate) mod trust;
 #[cfg(feature = "cli")]
+pub(crate) mod verify;
+#[cfg(feature = "cli")]
 pub(crate) mod watcher;
 #[cfg(feature = "cli")]
 pub(crate) mod workspace_files;

@@ -8,7 +8,9 @@ use crate::config::agents::{self, AgentPreset};
 use crate::engine::Plan;
 use crate::engine::format::shell_quote;
 use crate::engine::plan::{Agent, SCRIPT};
+use crate::git;
 use crate::os::{disk, program, regular_file};
+use crate::sandbox::{self, SandboxRequest};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
@@ -16,6 +18,7 @@ use std::process::{Command, Stdio};
 pub(crate) fn check_ready(draft: &PlanDraft) -> Result<(), CommandError> {
     check_installed(draft)?;
     check_writable(&draft.plan().workspace)?;
+    check_working_tree(&draft.plan().workspace)?;
     check_done_file(draft)
 }
 
@@ -34,6 +37,20 @@ fn check_writable(workspace: &Path) -> Result<(), CommandError> {
     })
 }
 
+/// Checks that git compares and commits the files around the workspace, and not those of another
+/// directory, such as the user's home.
+fn check_working_tree(workspace: &Path) -> Result<(), CommandError> {
+    git::moved_working_tree(workspace).map_or(Ok(()), |top| {
+        Err(CommandError::usage(
+            format!(
+                "core.worktree in the repository's configuration moves its working tree to {}",
+                top.display()
+            ),
+            "if you do not know why, do not trust this repository; to use it where it lies: git config --unset core.worktree",
+        ))
+    })
+}
+
 /// Checks that the programs the loop needs are installed.
 pub(crate) fn check_installed(draft: &PlanDraft) -> Result<(), CommandError> {
     let plan = draft.plan();
@@ -41,6 +58,30 @@ pub(crate) fn check_installed(draft: &PlanDraft) -> Result<(), CommandError> {
         check_agent(agent, &plan.workspace, &draft.config.presets)?;
     }
     check_commands(plan)
+}
+
+/// Checks that the sandbox of the plan works here, by starting a shell in it. `state_dir` is hidden
+/// from the agent.
+pub(crate) fn check_sandbox(plan: &Plan, state_dir: &Path) -> Result<(), CommandError> {
+    let Some(kind) = plan.sandbox.filter(|_| plan.session.is_none()) else {
+        return Ok(());
+    };
+    for agent in plan.agents() {
+        let request = SandboxRequest {
+            kind,
+            workspace: &plan.workspace,
+            state_dir,
+            agent,
+            files: Vec::new(),
+        };
+        sandbox::probe(&request).map_err(|failure| {
+            CommandError::usage(
+                format!("--sandbox={kind}: {}", failure.message),
+                failure.hint,
+            )
+        })?;
+    }
+    Ok(())
 }
 
 /// Checks that an agent can be started in `dir`. Error messages take the install command from

@@ -3,8 +3,8 @@
 use super::error::CommandError;
 use super::preconditions::check_ready;
 use super::scm_check::{check_scm_tasks, file_list, working_tree_error};
-use crate::config::PlanDraft;
 use crate::config::settings::WorktreeSetting;
+use crate::config::{PlanDraft, reject_secret};
 use crate::engine::format::shell_quote;
 use crate::engine::plan::Worktree;
 use crate::git::worktree;
@@ -117,7 +117,12 @@ impl WorktreeRequest {
                 ));
             }
         }
+        reject_secret("the worktree", &path.to_string_lossy())?;
+        reject_secret("the repository", &self.source.repository.to_string_lossy())?;
         let branch = self.branch_for(Some(name));
+        for branch in self.source.branch.iter().chain([&branch]) {
+            reject_secret("the branch", branch)?;
+        }
         if std::fs::symlink_metadata(&path).is_ok() {
             let is_known = state_dir.find_loop(name).is_ok();
             let remove = if is_known {

@@ -8,6 +8,11 @@ pub(crate) mod boot;
 pub(crate) mod disk;
 #[cfg(feature = "cli")]
 pub(crate) mod features;
+#[cfg_attr(
+    not(target_os = "linux"),
+    expect(dead_code, reason = "Landlock is a part of Linux")
+)]
+pub(crate) mod landlock;
 pub(crate) mod memory;
 #[cfg(target_os = "linux")]
 pub(crate) mod namespace;
@@ -16,8 +21,14 @@ pub(crate) mod regular_file;
 #[cfg(target_os = "linux")]
 pub(crate) mod spawn;
 
+#[cfg(feature = "cli")]
+use std::ffi::CString;
 use std::io;
+#[cfg(feature = "cli")]
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::CommandExt;
+#[cfg(feature = "cli")]
+use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -39,6 +50,17 @@ pub(crate) fn fork() -> io::Result<ForkResult> {
         -1 => Err(io::Error::last_os_error()),
         0 => Ok(ForkResult::Child),
         pid => Ok(ForkResult::Parent(pid)),
+    }
+}
+
+/// Creates a named pipe that only the user can open.
+#[cfg(feature = "cli")]
+pub(crate) fn make_fifo(path: &Path) -> io::Result<()> {
+    let path = CString::new(path.as_os_str().as_bytes())?;
+    // SAFETY: `path` is a valid C string, which the call does not keep.
+    match unsafe { libc::mkfifo(path.as_ptr(), 0o600) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
     }
 }
 
@@ -211,6 +233,7 @@ fn thread_count() -> usize {
     std::fs::read_dir("/proc/self/task").map_or(1, Iterator::count)
 }
 
+#[cfg(target_os = "linux")]
 /// Opens the null device for reading.
 pub(crate) fn open_null() -> std::io::Result<std::fs::File> {
     std::fs::File::open("/dev/null")

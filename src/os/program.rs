@@ -43,6 +43,17 @@ pub(crate) fn git() -> &'static Path {
     })
 }
 
+/// Returns the path of bwrap, which is looked up in `PATH` once, like git; `None` if it is not
+/// installed.
+pub(crate) fn bwrap() -> Option<&'static Path> {
+    static BWRAP: OnceLock<Option<PathBuf>> = OnceLock::new();
+    let found = BWRAP.get_or_init(|| {
+        let dir = std::env::current_dir().unwrap_or_default();
+        find("bwrap", &dir)
+    });
+    found.as_deref()
+}
+
 /// Returns whether this user may execute the file.
 pub(crate) fn is_executable(path: &Path) -> bool {
     access(path, Access::EXEC_OK).is_ok()

@@ -135,6 +135,17 @@ pub(crate) fn is_at(file: &File, path: &Path) -> io::Result<bool> {
     }
 }
 
+/// Returns whether `name` in `dir` is a link, or lies behind one, that leads out of `dir`.
+pub(crate) fn leads_outside(dir: &Path, name: &str) -> bool {
+    let path = dir.join(name);
+    let real = |path: &Path| path.canonicalize().ok();
+    match (real(dir), real(&path)) {
+        (Some(dir), Some(path)) => !path.starts_with(dir),
+        // It does not exist yet, or is a link to nothing.
+        _ => path.is_symlink(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

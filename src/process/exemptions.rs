@@ -1,6 +1,7 @@
 //! Looks up the processes that no sweep may kill: registered background loops, and the windows that
 //! host them.
 
+use super::mark::Mark;
 use super::tree;
 use crate::engine::ProcessIdentity;
 use rustix::process::Pid;
@@ -28,6 +29,9 @@ pub(crate) struct ExemptSet {
     pub trees: Vec<Pid>,
     /// Processes that are exempt, but not their descendants.
     pub single: Vec<Pid>,
+    /// The start time before which the windows of ralph's tmux server are exempt. The server itself
+    /// is exempt. `None` exempts neither.
+    pub windows_before: Option<u64>,
 }
 
 impl Exemptions {
@@ -38,9 +42,17 @@ impl Exemptions {
         }
     }
 
-    /// Returns the exempt processes that are alive now.
-    pub(crate) fn current(&self) -> ExemptSet {
-        let mut exempt = ExemptSet::default();
+    /// Returns the processes that are alive now and exempt after a job that began at
+    /// `start_time`, in the unit of [`tree::start_time`].
+    ///
+    /// A tmux server outlives the loop whose window it was started for, and a person may have opened
+    /// more windows in it: those that are older than the job are exempt. A window that was opened
+    /// during the job may be the agent's.
+    pub(crate) fn current_for_job(&self, start_time: u64) -> ExemptSet {
+        let mut exempt = ExemptSet {
+            windows_before: Some(start_time),
+            ..ExemptSet::default()
+        };
         for ExemptProcess {
             process,
             with_descendants,
@@ -61,6 +73,12 @@ impl Exemptions {
         }
         exempt
     }
+
+    /// Returns the processes that are alive now and exempt when no job runs: the windows that an
+    /// agent opened were closed after its job.
+    pub(crate) fn current(&self) -> ExemptSet {
+        self.current_for_job(u64::MAX)
+    }
 }
 
 impl ExemptSet {
@@ -68,12 +86,31 @@ impl ExemptSet {
     pub(crate) fn trees(pids: &[Pid]) -> Self {
         Self {
             trees: pids.to_vec(),
-            single: Vec::new(),
+            ..Self::default()
         }
     }
 
-    pub(crate) fn is_empty(&self) -> bool {
-        self.trees.is_empty() && self.single.is_empty()
+    /// Returns whether a process is exempt together with its descendants. `parent_is_server` says
+    /// whether its parent [is a tmux server](Self::is_server).
+    pub(super) fn has_tree(&self, pid: Pid, parent_is_server: bool) -> bool {
+        let is_older = || {
+            let before = self.windows_before.unwrap_or(0);
+            tree::start_time(raw(pid)).is_some_and(|at| at < before)
+        };
+        self.trees.contains(&pid) || (parent_is_server && is_older())
+    }
+
+    /// Returns whether a process is a tmux server that ralph has started for background loops: a
+    /// program named tmux with the mark of no loop. A server that an agent started itself has the
+    /// mark of the agent's loop.
+    pub(super) fn is_server(&self, pid: Pid) -> bool {
+        let is_tmux = || {
+            let program = std::fs::read_link(format!("/proc/{}/exe", raw(pid)));
+            let program = program.unwrap_or_default();
+            program.file_name().is_some_and(|name| name == "tmux")
+        };
+        let is_detached = || Mark::of_process(raw(pid)) == Some(Mark::DETACHED);
+        self.windows_before.is_some() && is_tmux() && is_detached()
     }
 
     /// Adds these processes and their descendants to the set.
@@ -81,6 +118,10 @@ impl ExemptSet {
         self.trees.extend_from_slice(pids);
         self
     }
+}
+
+fn raw(pid: Pid) -> u32 {
+    pid.as_raw_nonzero().get().unsigned_abs()
 }
 
 /// Returns whether a process is the supervisor of the background loop `name`: the program ralph,

@@ -2,6 +2,7 @@
 //! one.
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+#[cfg(target_os = "linux")]
 use std::ffi::CStr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
@@ -29,6 +30,10 @@ const RENEW_INTERVAL: Duration = Duration::from_secs(1);
 
 /// The completeness of a change to a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[cfg_attr(
+    not(target_os = "linux"),
+    expect(dead_code, reason = "only inotify reports them")
+)]
 pub(crate) enum WriteState {
     /// A file was created and may still be written to.
     InProgress,

@@ -30,9 +30,23 @@ impl ScreenSize {
     }
 }
 
+#[cfg(target_os = "linux")]
+fn open_controller() -> io::Result<OwnedFd> {
+    let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC;
+    Ok(openpt(flags)?)
+}
+
+/// Elsewhere, the flag is set afterwards.
+#[cfg(not(target_os = "linux"))]
+fn open_controller() -> io::Result<OwnedFd> {
+    let controller = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY)?;
+    rustix::io::fcntl_setfd(&controller, rustix::io::FdFlags::CLOEXEC)?;
+    Ok(controller)
+}
+
 /// Opens a pseudoterminal. Returns the controller, which is non-blocking, and the agent's end.
 pub(crate) fn open(size: ScreenSize) -> io::Result<(OwnedFd, OwnedFd)> {
-    let controller = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC)?;
+    let controller = open_controller()?;
     grantpt(&controller)?;
     unlockpt(&controller)?;
     let name = ptsname(&controller, Vec::new())?;

@@ -2,7 +2,6 @@
 
 use crate::os;
 use rustix::io::ioctl_fionbio;
-use rustix::pipe::{PipeFlags, pipe_with};
 use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGTERM, SIGUSR1, SIGWINCH};
 use signal_hook::low_level::pipe;
 use std::io;
@@ -61,7 +60,8 @@ impl SignalListener {
     }
 
     fn listen_except(ignored: u64) -> io::Result<Self> {
-        let (read, write) = pipe_with(PipeFlags::CLOEXEC)?;
+        let (read, write) = io::pipe()?;
+        let (read, write) = (OwnedFd::from(read), OwnedFd::from(write));
         ioctl_fionbio(&read, true)?;
         let mut counts = Vec::new();
         for (event, signal) in SIGNALS {

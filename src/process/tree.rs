@@ -38,22 +38,42 @@ pub(crate) fn exit_of(status: WaitStatus) -> ProcessExit {
     }
 }
 
+/// The descendants of this process.
+pub(crate) struct Descendants {
+    /// Those that are not exempt, parents before children.
+    pub(crate) found: Vec<Pid>,
+    /// Whether there are exempt ones.
+    pub(crate) has_exempt: bool,
+}
+
 /// Returns every living descendant of this process except exempt ones, parents before children.
 pub(crate) fn descendants(exempt: &ExemptSet) -> Vec<Pid> {
-    let mut found = vec![rustix::process::getpid()];
-    let mut next = 0;
+    scan(exempt).found
+}
+
+/// Lists the living descendants of this process. Which of them are exempt is decided in the same
+/// pass: a process that is reparented meanwhile may be missing from another one.
+pub(crate) fn scan(exempt: &ExemptSet) -> Descendants {
+    let (mut found, mut servers) = (vec![rustix::process::getpid()], Vec::new());
+    let (mut next, mut has_exempt) = (0, false);
     while let Some(pid) = found.get(next).copied() {
-        found.extend(
-            children(pid)
-                .into_iter()
-                .filter(|pid| !exempt.trees.contains(pid)),
-        );
+        let is_server = next > 0 && exempt.is_server(pid);
+        servers.extend(is_server.then_some(pid));
+        for child in children(pid) {
+            if exempt.has_tree(child, is_server) {
+                has_exempt = true;
+            } else {
+                found.push(child);
+            }
+        }
         next += 1;
     }
     found.remove(0);
+    let is_single = |pid: &Pid| exempt.single.contains(pid) || servers.contains(pid);
+    has_exempt |= found.iter().any(is_single);
     // Leave out zombies: their parents reap them.
-    found.retain(|pid| !exempt.single.contains(pid) && is_alive(*pid));
-    found
+    found.retain(|pid| !is_single(pid) && is_alive(*pid));
+    Descendants { found, has_exempt }
 }
 
 /// Returns whether a process is alive. A process whose main thread has exited is in state "zombie"
@@ -170,6 +190,18 @@ pub(crate) fn program_name(pid: u32) -> Option<String> {
 /// Returns a process's start time, in clock ticks since boot; `None` if the process has exited or
 /// is a zombie.
 pub(crate) fn start_time(pid: u32) -> Option<u64> {
+    let (start_time, is_alive) = start_time_and_state(pid)?;
+    is_alive.then_some(start_time)
+}
+
+/// Returns when a child of this process has started; `None` if it was reaped. A child that has
+/// exited counts until then.
+pub(crate) fn start_time_of_child(pid: u32) -> Option<u64> {
+    Some(start_time_and_state(pid)?.0)
+}
+
+/// Returns when a process has started, and whether it is alive; `None` if it was reaped.
+fn start_time_and_state(pid: u32) -> Option<(u64, bool)> {
     let mut text = [0; 1024];
     let length = fs::File::open(format!("/proc/{pid}/stat"))
         .and_then(|mut stat| stat.read(&mut text))
@@ -179,5 +211,5 @@ pub(crate) fn start_time(pid: u32) -> Option<u64> {
     // parenthesis.
     let mut fields = stat.rsplit_once(')')?.1.split_whitespace();
     let alive = !matches!(fields.next()?, "Z" | "X");
-    fields.nth(18)?.parse().ok().filter(|_| alive)
+    Some((fields.nth(18)?.parse().ok()?, alive))
 }

@@ -1,10 +1,12 @@
 //! The warden: the supervisor's parent process, which kills everything that the supervisor leaves
 //! behind.
 
-use super::exemptions::Exemptions;
-use super::signals::{SignalEvent, SignalListener, WARDEN_DIED};
+use super::exemptions::{ExemptSet, Exemptions};
+#[cfg(target_os = "linux")]
+use super::signals::WARDEN_DIED;
+use super::signals::{SignalEvent, SignalListener};
 use super::termios::SavedTermios;
-use super::tree;
+use super::tree::{self, Descendants};
 use crate::engine::{ExitCode, ProcessExit};
 use crate::os;
 use crate::os::ForkResult;
@@ -60,7 +62,13 @@ pub(crate) fn run_guarded(
             if let Some(saved_termios) = saved_termios {
                 saved_termios.restore(pid);
             }
-            let (swept, survivors) = sweep(&inherited, exemptions, grace);
+            // A supervisor that exits by itself has closed the windows that its agent opened.
+            let windows_before = if exit.code.is_some() { u64::MAX } else { 0 };
+            let exempt = || {
+                let exempt = exemptions.current_for_job(windows_before);
+                exempt.with_trees(&inherited)
+            };
+            let (swept, survivors) = sweep(exempt, grace);
             Ok(match exit {
                 ProcessExit {
                     code: Some(code), ..
@@ -108,8 +116,7 @@ fn wait_for(supervisor: Pid) -> io::Result<ProcessExit> {
 
 /// Kills all descendants: SIGTERM, then SIGKILL after `grace`. Returns the number of descendants,
 /// and the IDs of those still running at the end.
-fn sweep(inherited: &[Pid], exemptions: &Exemptions, grace: Duration) -> (usize, Vec<u32>) {
-    let exempt = || exemptions.current().with_trees(inherited);
+fn sweep(exempt: impl Fn() -> ExemptSet, grace: Duration) -> (usize, Vec<u32>) {
     let found = tree::descendants(&exempt()).len();
     let started = Instant::now();
     if found > 0 {
@@ -118,10 +125,13 @@ fn sweep(inherited: &[Pid], exemptions: &Exemptions, grace: Duration) -> (usize,
     loop {
         let no_children = tree::reap(|_, _| {});
         let exempt = exempt();
-        let left = tree::descendants(&exempt);
+        let Descendants {
+            found: left,
+            has_exempt,
+        } = tree::scan(&exempt);
         // A process that exits during the scan hides its children. Unless there are exempt
         // processes, only the kernel's "no children" is reliable.
-        let is_certain = no_children || !exempt.is_empty();
+        let is_certain = no_children || has_exempt;
         if left.is_empty() && is_certain || started.elapsed() > grace * 7 {
             return (
                 found,

@@ -9,8 +9,10 @@ use super::outside;
 use super::patterns::PatternSet;
 use super::rust_tests;
 use super::scope::{BaselineSpec, Scope};
+use crate::git;
 use crate::os::{regular_file, sync_dir};
 use sha2::{Digest, Sha256};
+use std::collections::BTreeMap;
 use std::fs;
 use std::io;
 use std::os::unix::ffi::OsStrExt as _;
@@ -46,18 +48,29 @@ pub(crate) struct Baseline {
 impl Baseline {
     /// Records the current state, durably, in the directory of a loop. Replaces an earlier baseline.
     pub(crate) fn take(spec: &BaselineSpec<'_>, loop_dir: &Path) -> io::Result<Self> {
-        Self::take_with_cap(spec, loop_dir, COPIES_MAX)
+        Self::take_with_cap(Scope::new(spec)?, loop_dir, COPIES_MAX)
+    }
+
+    /// Records the files of a tree that was written to a directory of ralph's own, in which git
+    /// ignores nothing.
+    pub(crate) fn take_of_tree(spec: &BaselineSpec<'_>, dir: &Path) -> io::Result<Self> {
+        let scope = Scope {
+            has_git: true,
+            ignored: Vec::new(),
+            git_dirs: Vec::new(),
+            ..Scope::new(spec)?
+        };
+        Self::take_with_cap(scope, dir, COPIES_MAX)
     }
 
     pub(super) fn take_with_cap(
-        spec: &BaselineSpec<'_>,
+        scope: Scope,
         loop_dir: &Path,
         copies_max: u64,
     ) -> io::Result<Self> {
         let new = loop_dir.join("baseline.new");
         remove_dir(&new)?;
         fs::DirBuilder::new().mode(0o700).create(&new)?;
-        let scope = Scope::new(spec)?;
         let workspace = walk_workspace(&scope.workspace)?;
         let outside = outside::list(&scope, &mut Vec::new());
         let mut writer = CopyWriter::create(&new.join(COPIES), copies_max)?;
@@ -125,6 +138,17 @@ impl Baseline {
     /// an agent can change the files of the baseline.
     pub(crate) fn digest(&self) -> &str {
         &self.digest
+    }
+
+    /// Returns the SHA-256 hash of every original in the workspace, by its path there. Files of git
+    /// itself are left out.
+    pub(crate) fn hashes(&self) -> BTreeMap<String, String> {
+        let inside = self.copies.hashes().filter_map(|(path, hash)| {
+            let path = as_path(path).strip_prefix(&self.scope.workspace).ok()?;
+            let path = Some(path).filter(|path| !path.starts_with(".git"))?;
+            Some((git::path_name(path.as_os_str().as_bytes()), hex(hash)))
+        });
+        inside.collect()
     }
 
     pub(super) fn absolute(&self, path: &[u8]) -> Vec<u8> {

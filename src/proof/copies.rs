@@ -102,6 +102,12 @@ impl Copies {
         self.index.contains_key(path)
     }
 
+    /// Returns the path and the hash of every original.
+    pub(super) fn hashes(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
+        let copies = self.index.iter();
+        copies.map(|(path, copy)| (path.as_slice(), &copy.hash[..]))
+    }
+
     /// Returns the content of a copy from the file `copies`, if it is still the one that was stored.
     pub(super) fn read(&self, copies: &Path, path: &[u8]) -> io::Result<Vec<u8>> {
         let copy = self.index.get(path).ok_or(io::ErrorKind::NotFound)?;

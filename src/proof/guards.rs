@@ -122,6 +122,15 @@ impl Matches {
         !self.is_lock && self.guards.iter().any(counts)
     }
 
+    pub(super) fn is_source(&self) -> bool {
+        !self.is_lock && !self.sources.is_empty()
+    }
+
+    pub(super) fn is_test(&self) -> bool {
+        let is_test = |(_, class): &(usize, GuardClass)| *class == GuardClass::Tests;
+        !self.is_lock && self.guards.iter().any(is_test)
+    }
+
     pub(super) fn is_manifest(&self) -> bool {
         let is_manifest = |(_, class): &(usize, GuardClass)| *class == GuardClass::Manifest;
         !self.is_lock && self.guards.iter().any(is_manifest)

@@ -61,7 +61,7 @@ impl Entry {
         clippy::unnecessary_cast,
         reason = "the fields have other types on other systems"
     )]
-    fn from_stat(path: Vec<u8>, stat: &Stat) -> Self {
+    pub(super) fn from_stat(path: Vec<u8>, stat: &Stat) -> Self {
         if FileType::from_raw_mode(stat.st_mode) == FileType::Directory {
             // Its size and times change with every file in it.
             return Self::directory(path);

@@ -10,15 +10,21 @@ mod manifest;
 mod merge;
 mod outside;
 mod patterns;
+mod recorded;
+pub(crate) mod review;
 mod rust_tests;
 mod scope;
+mod sources;
+pub(crate) mod start_tests;
 #[cfg(test)]
 mod tests;
 mod touched;
 pub(crate) mod view;
 
 pub(crate) use baseline::Baseline;
+pub(crate) use recorded::RecordedState;
 pub(crate) use scope::BaselineSpec;
+pub(crate) use sources::{GARBLED, SourceFiles};
 
 use std::path::PathBuf;
 

@@ -5,6 +5,7 @@ use super::baseline::{Baseline, COPIES, ORIGINALS, walk_workspace, was_ignored};
 use super::guards::{is_in_ignored_directory, table};
 use super::manifest::{Change, Manifest, as_path, is_below};
 use super::patterns::PatternSet;
+use super::recorded::RecordedState;
 use super::{ViewChange, ViewContent, merge, outside, rust_tests};
 use crate::engine::touched::{FileChange, TouchedFiles, TouchedList};
 use crate::git;
@@ -34,6 +35,8 @@ enum Ring {
     FirstGuard,
     Ignored,
     Source,
+    /// A guard that the task may change.
+    Allowed,
     /// A guard whose original cannot be put back, and why.
     Unknown(String),
 }
@@ -42,9 +45,20 @@ impl Baseline {
     /// Compares the current state with the baseline. `allow` has the patterns of files that the
     /// task may change: they count as sources.
     pub(crate) fn touched(&self, allow: &[String]) -> io::Result<Touched> {
-        let now = walk_workspace(&self.scope.workspace)?;
+        self.touched_in(&RecordedState::default(), allow)
+    }
+
+    /// Compares a recorded state with the baseline.
+    pub(crate) fn touched_in(
+        &self,
+        recorded: &RecordedState<'_>,
+        allow: &[String],
+    ) -> io::Result<Touched> {
+        let mut now = walk_workspace(&self.scope.workspace)?;
+        recorded.apply_to(&mut now);
         let comparison = Comparison {
             baseline: self,
+            recorded,
             allow: PatternSet::new(allow),
             protect: PatternSet::new(&self.scope.protect),
             ignored: git::ignored::ignored_paths(&self.scope.workspace).unwrap_or_default(),
@@ -95,6 +109,7 @@ impl Baseline {
 
 struct Comparison<'a> {
     baseline: &'a Baseline,
+    recorded: &'a RecordedState<'a>,
     allow: PatternSet,
     protect: PatternSet,
     /// What git ignores now.
@@ -111,7 +126,8 @@ impl Comparison<'_> {
             if change.is_dir() {
                 let below = below(after, path);
                 let files = below.iter().filter(|change| !change.is_dir()).count();
-                if files > 0 && self.is_new_ignored(change, below) {
+                let is_touched = self.recorded.has_touched_ignored(path);
+                if files > 0 && is_touched && self.is_new_ignored(change, below) {
                     touched.add_directory(&self.baseline.absolute(path), path, files, false);
                     rest = &after[below.len()..];
                 }
@@ -128,11 +144,16 @@ impl Comparison<'_> {
         let (list, restore) = match self.ring(change, &absolute) {
             Ring::Guard(restore) => (&mut files.guards, restore),
             Ring::FirstGuard => (&mut files.first_guards, None),
+            Ring::Ignored if !self.recorded.has_touched_ignored(path) => return,
             Ring::Ignored => {
                 let is_there = change.after.is_some();
                 (&mut files.ignored, is_there.then_some(Restore::Absent))
             }
             Ring::Source => (&mut files.sources, None),
+            Ring::Allowed => {
+                files.allowed.add(|| git::path_name(path), change.kind(), 1);
+                (&mut files.sources, None)
+            }
             Ring::Unknown(why) => {
                 files
                     .unknown
@@ -180,7 +201,11 @@ impl Comparison<'_> {
         let before = change.before;
         let is_new = before.is_none();
         if self.allow.is_match(path) {
-            return Ring::Source;
+            return if self.is_guard(path, absolute, is_new) {
+                Ring::Allowed
+            } else {
+                Ring::Source
+            };
         }
         if self.is_script(absolute) {
             return if is_new {
@@ -216,6 +241,14 @@ impl Comparison<'_> {
             return self.rust_source(change, absolute);
         }
         Ring::Source
+    }
+
+    /// Returns whether a file judges the work, or has tests in it.
+    fn is_guard(&self, path: &[u8], absolute: &[u8], is_new: bool) -> bool {
+        self.is_script(absolute)
+            || self.protect.is_match(path)
+            || table().matches(path).is_guard(is_new)
+            || self.baseline.copies.contains(absolute)
     }
 
     fn original(&self, absolute: &[u8]) -> Ring {
@@ -270,7 +303,9 @@ impl Comparison<'_> {
     /// Returns the original and the current content of a file.
     fn texts(&self, change: &Change<'_>, absolute: &[u8]) -> Option<(Vec<u8>, Vec<u8>)> {
         change.after.filter(|entry| entry.is_file())?;
-        let (candidate, more) = regular_file::read(as_path(absolute), TEXT_MAX, false).ok()?;
+        let path = self.recorded.file(change.path());
+        let path = path.unwrap_or_else(|| as_path(absolute));
+        let (candidate, more) = regular_file::read(path, TEXT_MAX, false).ok()?;
         let copies = self.baseline.dir.join(COPIES);
         let original = self.baseline.copies.read(&copies, absolute).ok()?;
         (!more).then_some((original, candidate))
@@ -282,6 +317,9 @@ impl Comparison<'_> {
         while let Some((change, after)) = rest.split_first() {
             rest = after;
             let path = change.path();
+            if !self.recorded.has_touched_outside(path) {
+                continue;
+            }
             if change.is_dir() {
                 let below = below(after, path);
                 // What is not watched, as a cache, stays in the view.

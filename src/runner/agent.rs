@@ -17,10 +17,12 @@ use crate::engine::usage::Tokens;
 use crate::engine::{Event, ProcessIdentity, format};
 use crate::os::{program, regular_file};
 use crate::process::{orphans, tree};
+use crate::sandbox::{Confinement, SandboxRequest};
 use crate::terminal::emulator::TerminalOptions;
 use regex::Regex;
 use std::fs::File;
 use std::io::{self, Read};
+use std::path::{Path, PathBuf};
 
 impl Runner<'_> {
     /// Prepares an iteration. If its prompt is already prepared, starts the agent instead.
@@ -62,7 +64,8 @@ impl Runner<'_> {
         // With preflight, the content at the start is known already.
         let state = &self.rec.state;
         let is_first = iteration == 1 && !state.checks.is_empty() && state.content.now.is_none();
-        let tree = is_first.then(|| self.content_id()).flatten();
+        let content = is_first.then(|| self.measure_content()).flatten();
+        let tree = content.map(|content| content.id);
         let baseline = match (iteration == 1).then(|| self.take_baseline()).transpose() {
             Ok(baseline) => baseline.flatten(),
             Err((class, detail)) => {
@@ -184,6 +187,13 @@ impl Runner<'_> {
         let env = env.map(|(name, value)| (name.to_owned(), value));
         let env: Vec<(String, String)> = own_env.chain(env).collect();
         let unset = [&agent.unset[..], &agent.held_back].concat();
+        let sandbox = self.confine(&command)?;
+        let (mut env, mut unset) = (env, unset);
+        if let Some(sandbox) = &sandbox {
+            command = sandbox.wrap(command);
+            env.extend(sandbox.env.iter().cloned());
+            unset.extend_from_slice(sandbox.unset);
+        }
         let spec = ProcessSpec {
             command: &command,
             dir: &plan.workspace,
@@ -192,9 +202,39 @@ impl Runner<'_> {
             stdin,
             terminal: agent.terminal.then(|| self.terminal_options()),
             view: None,
+            sandbox: sandbox.as_ref(),
             limits,
         };
         self.reactor.start(spec, &self.rec.redactor)
+    }
+
+    /// Prepares the sandbox for the agent's command; `None` if the plan has none.
+    fn confine(&self, command: &[String]) -> io::Result<Option<Confinement>> {
+        let plan = &self.rec.state.plan;
+        let Some(kind) = plan.sandbox else {
+            return Ok(None);
+        };
+        let program = command.first().map(String::as_str).unwrap_or_default();
+        // Inside the sandbox, a missing program would only be a failed iteration.
+        let program = program::find(program, &plan.workspace).ok_or(io::ErrorKind::NotFound)?;
+        if !program::is_executable(&program) {
+            return Err(io::ErrorKind::PermissionDenied.into());
+        }
+        let loops = self.rec.dir.path().parent();
+        let files = command.iter().skip(1).map(PathBuf::from);
+        let files = files.filter(|path| path.is_absolute());
+        let request = SandboxRequest {
+            kind,
+            workspace: &plan.workspace,
+            state_dir: loops.and_then(Path::parent).unwrap_or(Path::new("/")),
+            agent: self.rec.state.agent(),
+            files: [program, script::this_program()]
+                .into_iter()
+                .chain(files)
+                .collect(),
+        };
+        request.create_dirs();
+        Ok(Some(Confinement::prepare(&request)?))
     }
 
     /// Returns the arguments that limit the agent's spending to the dollars left under the cost

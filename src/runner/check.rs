@@ -5,23 +5,35 @@ use super::job::JobResult;
 use super::process_spec::{JobLimits, ProcessSpec};
 use super::reactor::JobKey;
 use super::reconcile::Flow;
+use super::test_reporting::TestReporting;
 use super::{Runner, RunnerError, prompt};
+use crate::engine::doubt::doubt;
 use crate::engine::event::{CheckReport, Fault};
 use crate::engine::failing_lines::{failing_line, fingerprint};
+use crate::engine::label::PROBE_MAX_MS;
 use crate::engine::plain_text::clean;
-use crate::engine::plan::Check;
-use crate::engine::test_counts::TestCounts;
+use crate::engine::plan::line_pattern;
 use crate::engine::{Effect, Event};
+use crate::git::{MeasuredContent, path_name};
 use crate::os::program;
 use crate::store::dir;
 use std::io::Write as _;
 use std::path::Path;
 
-/// Number of bytes at the end of a check's output in which failures and test counts are looked for.
+/// Number of bytes at the end of a check's output in which failures are looked for.
 const READ_MAX: u64 = 1 << 20;
 
+/// The most changed files that an event names.
+const NAMED_MAX: usize = 20;
+
+/// The name of the setup command's log.
+pub(super) const SETUP_LOG: &str = "setup";
+
+/// Number of bytes at the end of a check's output that `--expect` is compared with.
+const MATCH_MAX: u64 = 16 << 20;
+
 /// How many times longer a check may take in the view.
-const RECHECK_FACTOR: u64 = 3;
+pub(super) const RECHECK_FACTOR: u64 = 3;
 
 impl Runner<'_> {
     pub(super) fn start_check(
@@ -32,6 +44,10 @@ impl Runner<'_> {
         if check == 0 {
             // Record durably that the iteration ended, before its first check runs.
             self.rec.sync()?;
+            if iteration > 0 && !self.rec.state.has_checkpoint() {
+                // What the checks write is recognized by comparison with the content before.
+                self.measure_content();
+            }
         }
         let slug = self.rec.state.plan.proof.checks[check].slug.clone();
         self.start_check_job(JobKey::Check(iteration, check), check, &slug)
@@ -44,48 +60,82 @@ impl Runner<'_> {
         check: usize,
         log: &str,
     ) -> Result<Flow, RunnerError> {
+        let planned = &self.rec.state.plan.proof.checks[check];
+        let (command, timeout_ms) = (planned.command.clone(), planned.timeout_ms);
+        // A view without the files that a build left behind takes longer.
+        let slow_ms = timeout_ms.saturating_mul(RECHECK_FACTOR);
+        let (in_view, timeout_ms) = match key {
+            JobKey::Recheck(..) => (true, slow_ms),
+            JobKey::Check(..) if self.rec.state.is_sealed() => (true, slow_ms),
+            JobKey::Probe(..) => (true, PROBE_MAX_MS.min(timeout_ms)),
+            _ => (false, timeout_ms),
+        };
+        self.start_shell_job(key, &command, timeout_ms, in_view, log)
+    }
+
+    /// Starts the setup command in the view.
+    pub(super) fn start_setup(&mut self, iteration: u32) -> Result<Flow, RunnerError> {
+        let Some(setup) = self.rec.state.plan.proof.setup.clone() else {
+            return Ok(Flow::Wait);
+        };
+        let timeout_ms = setup.timeout_ms.saturating_mul(RECHECK_FACTOR);
+        let key = JobKey::SetUp(iteration);
+        self.start_shell_job(key, &setup.command, timeout_ms, true, SETUP_LOG)
+    }
+
+    /// Starts a shell command of the plan as the job `key`. `log` is the name of its log.
+    fn start_shell_job(
+        &mut self,
+        key: JobKey,
+        command: &str,
+        timeout_ms: u64,
+        in_view: bool,
+        log: &str,
+    ) -> Result<Flow, RunnerError> {
         if let Err((class, detail)) = self.check_places() {
             self.rec.record_fault(class, detail)?;
             return Ok(Flow::Again);
         }
         let plan = &self.rec.state.plan;
-        let Check {
-            command,
-            timeout_ms,
-            ..
-        } = &plan.proof.checks[check];
         let iteration = self.rec.state.iteration;
         self.rec.dir.create_iteration_dir(iteration)?;
         let log = self.rec.dir.check_log(iteration, log);
-        // Create the log even if the check prints nothing, and truncate the log of an interrupted
+        // Create the log even if the command prints nothing, and truncate the log of an interrupted
         // run.
         let created = dir::create_file(&log);
-        // A view without the files that a build left behind takes longer.
-        let (view, factor) = match key {
-            JobKey::Recheck(..) => (self.view.as_ref(), RECHECK_FACTOR),
-            _ => (None, 1),
+        let view = self.view.as_ref().filter(|_| in_view);
+        let restored = self.rec.restore_secrets(command);
+        let mut reporting = match key {
+            JobKey::SetUp(_) => TestReporting::default(),
+            _ => TestReporting::for_command(&restored, &plan.workspace),
         };
-        let timeout_ms = timeout_ms.saturating_mul(factor).min(u64::MAX / 4);
+        reporting.remember_reports(|path| match view {
+            Some(view) => view.written_path(path),
+            None => path.to_owned(),
+        });
+        let timeout_ms = timeout_ms.min(u64::MAX / 4);
         let timeout = self.host.limit_timeout(millis(timeout_ms));
         let shell = program::shell().to_string_lossy();
         let spec = ProcessSpec {
-            command: &[&*shell, "-c", &self.rec.restore_secrets(command)].map(str::to_owned),
+            command: &[&*shell, "-c", &restored].map(str::to_owned),
             dir: &plan.workspace,
-            env: &[],
+            env: &reporting.env,
             unset: &own_variables(),
             stdin: None,
             terminal: None,
             view,
+            sandbox: None,
             limits: JobLimits::new(plan, log).with_timeout(Some(timeout)),
         };
         let started = created.and_then(|_| self.reactor.start(spec, &self.rec.redactor));
         match started {
             Ok(job) => {
+                self.reporting = reporting;
                 self.reactor.begin(key, job, None);
                 Ok(Flow::Wait)
             }
             Err(error) => {
-                let detail = format!("cannot run the check `{command}`: {error}");
+                let detail = format!("cannot run `{command}`: {error}");
                 let class = if plan.workspace.is_dir() {
                     Fault::Disk
                 } else {
@@ -108,60 +158,86 @@ impl Runner<'_> {
             return Ok(());
         }
         let slug = self.rec.state.plan.proof.checks[check].slug.clone();
-        let report = self.check_report(iteration, check, &slug, result);
-        let is_last = check + 1 == self.rec.state.checks.len();
-        let tree = is_last.then(|| self.content_id()).flatten();
+        let report = self.check_report(JobKey::Check(iteration, check), check, &slug, result);
+        let is_last = self.rec.state.is_last_check(check, &report);
+        let content = is_last.then(|| self.measure_content()).flatten();
+        let is_green = report.is_green() && self.rec.state.is_green_before(check);
+        let written = content.iter().filter(|_| is_green && iteration > 0);
+        let written = written.flat_map(|content| name_paths(&content.changed));
         self.rec.record(Event::Checked {
             iteration,
             check,
             report,
-            tree,
+            written: written.collect(),
+            tree: content.map(|content| content.id),
         })?;
+        if self.rec.state.is_sealed() {
+            self.remove_unneeded_view();
+        }
         self.record_survivors("a check", &result.survivors)
     }
 
     /// Publishes the log `slug` of a check that ended, and returns the check's result.
     pub(super) fn check_report(
         &mut self,
-        iteration: u32,
+        key: JobKey,
         check: usize,
         slug: &str,
         result: &JobResult,
     ) -> CheckReport {
-        let plan = &self.rec.state.plan;
-        let command = &plan.proof.checks[check].command;
+        let iteration = self.rec.state.iteration;
         let log = self.rec.dir.check_log(iteration, slug);
+        let plan = &self.rec.state.plan;
         if matches!(result.exit.code, Some(126 | 127)) {
+            let command = &plan.proof.checks[check].command;
             explain_start_failure(&log, command, &plan.workspace);
         }
-        let published = self
-            .task_dir
-            .publish_log(&log, &plan.guardrail_log(iteration, slug));
+        let (mut report, output) = self.read_report(key, Some(check), &log, result);
+        let plan = &self.rec.state.plan;
+        let is_held_out = plan.proof.checks[check].is_held_out();
+        let published = if is_held_out {
+            Ok(())
+        } else {
+            let name = plan.guardrail_log(iteration, slug);
+            self.task_dir.publish_log(&log, &name)
+        };
         if let Err(error) = published {
             self.rec.warn(&format!(
                 "cannot copy a check's output into the workspace: {error}"
             ));
         }
-        let mut report = CheckReport {
-            exit: result.exit,
-            timed_out: result.timed_out,
-            ms: result.ms,
-            ..CheckReport::default()
-        };
-        let (output, _) = prompt::read_end(&log, READ_MAX).unwrap_or_default();
-        let output = clean(&output);
-        report.tests = TestCounts::read(&output);
-        if !report.is_green() {
-            report.fingerprint = Some(fingerprint(&output));
-            report.line = failing_line(&output);
+        if iteration == 0 {
+            let command = &self.rec.state.plan.proof.checks[check].command;
+            report.label = doubt(command, &report, &output);
         }
         report
     }
 
-    /// Returns the ID of the working tree's content; `None` outside git, or if git fails.
-    pub(super) fn content_id(&mut self) -> Option<String> {
-        match self.tree_content().ok().flatten()?.id() {
-            Ok(id) => Some(id),
+    /// Returns the result of a check or of the setup command, and its cleaned output.
+    pub(super) fn read_report(
+        &mut self,
+        key: JobKey,
+        check: Option<usize>,
+        log: &Path,
+        result: &JobResult,
+    ) -> (CheckReport, String) {
+        let planned = check.map(|check| &self.rec.state.plan.proof.checks[check]);
+        let expect = planned.and_then(|check| check.expect.clone());
+        let pattern = expect.as_ref().map(|text| self.rec.restore_secrets(text));
+        let (mut report, output) = read_report(log, result, pattern.as_deref());
+        if report.unmatched.is_some() {
+            report.unmatched = expect;
+        }
+        if let Some(check) = check {
+            self.add_tests(key, check, log, result, &mut report);
+        }
+        (report, output)
+    }
+
+    /// Identifies the working tree's content; `None` outside git, or if git fails.
+    pub(super) fn measure_content(&mut self) -> Option<MeasuredContent> {
+        match self.tree_content().ok().flatten()?.measure() {
+            Ok(content) => Some(content),
             Err(error) => {
                 self.rec
                     .warn(&format!("cannot tell whether files have changed: {error}"));
@@ -185,9 +261,41 @@ impl Runner<'_> {
     }
 }
 
+/// Returns the names of the first files.
+pub(super) fn name_paths(paths: &[Vec<u8>]) -> impl Iterator<Item = String> {
+    paths.iter().take(NAMED_MAX).map(|path| path_name(path))
+}
+
+/// Returns the result of a command that ended, without its tests, and its cleaned output. `expect`
+/// is the pattern that the output must match.
+pub(super) fn read_report(
+    log: &Path,
+    result: &JobResult,
+    expect: Option<&str>,
+) -> (CheckReport, String) {
+    let mut report = CheckReport {
+        exit: result.exit,
+        timed_out: result.timed_out,
+        ms: result.ms,
+        ..CheckReport::default()
+    };
+    let max = expect.map_or(READ_MAX, |_| MATCH_MAX);
+    let (output, _) = prompt::read_end(log, max).unwrap_or_default();
+    let output = clean(&output);
+    let pattern = expect.and_then(|pattern| line_pattern(pattern).ok());
+    if pattern.is_some_and(|pattern| !pattern.is_match(&output)) {
+        report.unmatched = expect.map(str::to_owned);
+    }
+    if !report.is_green() {
+        report.fingerprint = Some(fingerprint(&output));
+        report.line = failing_line(&output);
+    }
+    (report, output.into_owned())
+}
+
 /// Returns the names of ralph's own environment variables. Checks do not get them: code must not be
 /// able to pass only under ralph.
-fn own_variables() -> Vec<String> {
+pub(super) fn own_variables() -> Vec<String> {
     let names = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
     names
         .filter(|name| name.starts_with("RALPH_") || name == "TASK_FOLDER")

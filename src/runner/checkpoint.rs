@@ -3,7 +3,7 @@
 use super::reconcile::Flow;
 use super::{Runner, RunnerError};
 use crate::engine::Event;
-use crate::git::{TreeContent, path_name};
+use crate::git::{self, TreeContent, path_name};
 
 /// The most skipped files that an event names.
 const NAMED_MAX: usize = 20;
@@ -41,12 +41,15 @@ impl Runner<'_> {
         let (tree, commit) = checkpoint
             .map(|checkpoint| (checkpoint.tree, checkpoint.commit))
             .unzip();
+        let is_start = iteration == 0 && commit.is_some();
+        let head = is_start.then(|| git::head::head(&self.rec.state.plan.workspace));
         self.rec.record(Event::Checkpointed {
             iteration,
             tree,
             commit,
             skipped,
             failure,
+            head: head.flatten().map(|head| head.commit),
         })?;
         Ok(Flow::Again)
     }

@@ -8,10 +8,9 @@ use crate::agent::pipeline::{OutputPipeline, Progress, QUIET};
 use crate::agent::redact::{Redactor, StreamRedactor};
 use crate::engine::{Act, ProcessExit, signals};
 use crate::process::output_log::OutputLog;
-use crate::process::pty;
-use crate::process::pty::ScreenSize;
+use crate::process::pty::{self, ScreenSize};
+use crate::sandbox::Confinement;
 use crate::terminal::emulator::{Emulator, TerminalEvent};
-use rustix::pipe::fcntl_setpipe_size;
 use rustix::process::Signal;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -110,7 +109,8 @@ impl Job {
     ) -> io::Result<Self> {
         let (pid, output) = spec.spawn(scope, size, answers)?;
         let redactor = StreamRedactor::new(redactor, spec.terminal.is_some());
-        let owner = ProcessOwner::new(pid, scope);
+        let is_wrapped = spec.sandbox.is_some_and(Confinement::has_wrapper);
+        let owner = ProcessOwner::new(pid, scope, is_wrapped);
         let mut job = Self::new(owner, Some(output), spec.limits, redactor);
         job.terminal = spec
             .terminal
@@ -306,11 +306,14 @@ impl Job {
         }
     }
 
-    /// Enlarges the pipe buffer of an agent that prints a lot. Errors are ignored.
+    /// Enlarges the pipe buffer of an agent that prints a lot, where the system can.
     fn widen(&mut self) {
         if let Some(output) = self.output.as_ref().filter(|_| !self.widened) {
             self.widened = true;
-            let _ = fcntl_setpipe_size(output, 1 << 20);
+            #[cfg(target_os = "linux")]
+            let _ = rustix::pipe::fcntl_setpipe_size(output, 1 << 20);
+            #[cfg(not(target_os = "linux"))]
+            let _ = output;
         }
     }
 
@@ -378,8 +381,12 @@ impl Job {
             return self.output.is_none() || drained_by <= now;
         }
         if self.ended.is_some() && self.kill_at.is_none() {
-            self.orphans = self.owner.remaining().len() as u32;
-            self.stop(false);
+            // The kernel kills the processes in a sandbox already.
+            let is_wrapped = self.owner.is_wrapped();
+            if !is_wrapped {
+                self.orphans = self.owner.remaining().len() as u32;
+            }
+            self.stop(is_wrapped);
         }
         if self.kill_at.is_some_and(|at| at <= now) {
             let give_up_at = *self.give_up_at.get_or_insert(now + self.limits.survivor);

@@ -1,13 +1,14 @@
 //! Takes the second look: records the files of the loop's start, surveys what was touched since, and
 //! runs the checks again in a view that has tests and settings as they were.
 
+use super::check::SETUP_LOG;
 use super::job::JobResult;
 use super::reactor::JobKey;
 use super::reconcile::Flow;
 use super::task_files::FaultResult;
 use super::{Runner, RunnerError};
 use crate::engine::event::Fault;
-use crate::engine::look::{LookVerdict, SecondLook};
+use crate::engine::look::SecondLook;
 use crate::engine::touched::TouchedFiles;
 use crate::engine::{Effect, Event};
 use crate::proof::view::{View, ViewRequest};
@@ -72,9 +73,7 @@ impl Runner<'_> {
             weaknesses,
             failure,
         })?;
-        if !matches!(self.rec.state.look_verdict(), LookVerdict::Recheck(_)) {
-            self.remove_view();
-        }
+        self.remove_unneeded_view();
         Ok(Flow::Again)
     }
 
@@ -117,6 +116,21 @@ impl Runner<'_> {
         self.start_check_job(JobKey::Recheck(iteration, check), check, &log)
     }
 
+    pub(super) fn setup_ended(
+        &mut self,
+        iteration: u32,
+        result: &JobResult,
+    ) -> Result<(), RunnerError> {
+        let order = Effect::SetUp { iteration };
+        if self.rec.state.orders().contains(&order) {
+            let log = self.rec.dir.check_log(iteration, SETUP_LOG);
+            let (report, _) = self.read_report(JobKey::SetUp(iteration), None, &log, result);
+            self.rec.record(Event::SetUp { iteration, report })?;
+        }
+        self.remove_unneeded_view();
+        self.record_survivors("the setup command", &result.survivors)
+    }
+
     pub(super) fn recheck_ended(
         &mut self,
         iteration: u32,
@@ -129,16 +143,28 @@ impl Runner<'_> {
             return Ok(());
         }
         let log = self.recheck_log(check);
-        let report = self.check_report(iteration, check, &log, result);
+        let report = self.check_report(JobKey::Recheck(iteration, check), check, &log, result);
         self.rec.record(Event::Rechecked {
             iteration,
             check,
             report,
         })?;
-        if !matches!(self.rec.state.look_verdict(), LookVerdict::Recheck(_)) {
+        self.remove_unneeded_view();
+        self.record_survivors("a check", &result.survivors)
+    }
+
+    /// Removes the view unless something is about to run in it.
+    pub(super) fn remove_unneeded_view(&mut self) {
+        let orders = self.rec.state.orders();
+        let is_sealed = self.rec.state.is_sealed();
+        let is_needed = orders.iter().any(|order| match order {
+            Effect::SetUp { .. } | Effect::Recheck { .. } => true,
+            Effect::Check { .. } => is_sealed,
+            _ => false,
+        });
+        if !is_needed {
             self.remove_view();
         }
-        self.record_survivors("a check", &result.survivors)
     }
 
     /// Removes the view, or what a runner that was killed left of one.

@@ -19,20 +19,26 @@ mod check;
 mod checkpoint;
 mod children;
 mod clock;
+mod ending;
 mod host;
 mod job;
 mod look;
 pub(crate) mod notify;
 mod owner;
 mod poll_schedule;
+mod probe;
 mod process_spec;
 mod prompt;
 pub(crate) mod reactor;
+pub(crate) mod receipt;
 mod reconcile;
 mod recorder;
+#[cfg(feature = "cli")]
+pub(crate) mod rerun;
 mod scm;
 pub(crate) mod session;
 mod task_files;
+mod test_reporting;
 
 pub(crate) use host::{AgentHost, HookCaller};
 
@@ -59,6 +65,7 @@ use std::cell::OnceCell;
 use std::io;
 use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
+use test_reporting::TestReporting;
 
 /// Receives what a runner records, for display. The methods must not block the runner.
 pub(crate) trait Observer {
@@ -129,6 +136,8 @@ pub(crate) struct Runner<'a> {
     content: OnceCell<Option<TreeContent>>,
     /// The view in which the checks run again; `None` outside the second look.
     view: Option<View>,
+    /// What the running check was asked to report.
+    reporting: TestReporting,
     /// The warning about the newest checkpoint, which is not repeated; empty if there is none.
     checkpoint_warning: String,
     bus: BusRelay,
@@ -158,6 +167,7 @@ impl<'a> Runner<'a> {
             prompts: Prompts::open(&rec),
             content: OnceCell::new(),
             view: None,
+            reporting: TestReporting::default(),
             checkpoint_warning: String::new(),
             bus: BusRelay::open(&rec),
             profiles: plan.agents().map(AgentProfile::new).collect(),
@@ -198,7 +208,11 @@ impl<'a> Runner<'a> {
             }
         }
         Ok(match &self.rec.state.phase {
-            Phase::Ended(outcome) => RunnerExit::Ended(outcome.clone()),
+            Phase::Ended(outcome) => {
+                let outcome = outcome.clone();
+                self.rec.release_disk_reserve();
+                RunnerExit::Ended(outcome)
+            }
             Phase::Running { .. } => RunnerExit::AwaitingTurn,
             _ => RunnerExit::Paused,
         })
@@ -366,8 +380,14 @@ impl<'a> Runner<'a> {
             Input::JobEnded(JobKey::Check(iteration, check), result, _) => {
                 self.check_ended(iteration, check, &result)?;
             }
+            Input::JobEnded(JobKey::SetUp(iteration), result, _) => {
+                self.setup_ended(iteration, &result)?;
+            }
             Input::JobEnded(JobKey::Recheck(iteration, check), result, _) => {
                 self.recheck_ended(iteration, check, &result)?;
+            }
+            Input::JobEnded(JobKey::Probe(check, probe), result, _) => {
+                self.probe_ended(check, probe, &result)?;
             }
             Input::JobEnded(JobKey::ScmTask(iteration, task), result, _) => {
                 self.scm_task_ended(iteration, task, &result)?;

@@ -101,6 +101,7 @@ impl Notification<'_> {
             stdin: Some(regular_file::open(&path, false)?),
             terminal: None,
             view: None,
+            sandbox: None,
             limits: JobLimits {
                 log,
                 log_cap: LOG_CAP,

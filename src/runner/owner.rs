@@ -2,7 +2,7 @@
 
 use crate::agent::function::FunctionCall;
 use crate::engine::{ProcessExit, ProcessIdentity};
-use crate::process::exemptions::Exemptions;
+use crate::process::exemptions::{ExemptSet, Exemptions};
 use crate::process::mark::Mark;
 use crate::process::{orphans, tree};
 use rustix::io::Errno;
@@ -54,6 +54,9 @@ pub(crate) enum ProcessOwner {
 /// A job that owns every descendant of the supervisor.
 pub(crate) struct Subtree {
     first: Pid,
+    /// Whether the first process is a sandbox's, which takes all others with it when it exits.
+    is_wrapped: bool,
+    start_time: u64,
     exemptions: Exemptions,
     ended: bool,
 }
@@ -61,6 +64,8 @@ pub(crate) struct Subtree {
 /// A job that owns its descendants, its session, and the processes with its marker.
 pub(crate) struct Marked {
     pid: Pid,
+    /// As for a [`Subtree`].
+    is_wrapped: bool,
     start_time: u64,
     id: String,
     exemptions: Exemptions,
@@ -82,15 +87,20 @@ pub(crate) struct ProcessScan {
 const CHECK_INTERVAL: Duration = Duration::from_millis(20);
 
 impl ProcessOwner {
-    pub(crate) fn new(pid: Pid, scope: &KillScope) -> Self {
+    /// Creates the owner of the process `pid`. `is_wrapped` means that this process is a sandbox's
+    /// own program, which starts the agent.
+    pub(crate) fn new(pid: Pid, scope: &KillScope, is_wrapped: bool) -> Self {
         match scope {
             KillScope::Everything { exemptions } => Self::Subtree(Subtree {
                 first: pid,
+                is_wrapped,
+                start_time: tree::start_time_of_child(raw(pid)).unwrap_or(0),
                 exemptions: exemptions.clone(),
                 ended: false,
             }),
             KillScope::Marked { id, exemptions } => Self::Marked(Marked {
                 pid,
+                is_wrapped,
                 start_time: tree::start_time(raw(pid)).unwrap_or(0),
                 id: id.clone(),
                 exemptions: exemptions.clone(),
@@ -107,6 +117,16 @@ impl ProcessOwner {
                 raw(*pid)
             }
             Self::Function(_) => 0,
+        }
+    }
+
+    /// Returns whether the first process is a sandbox's own program.
+    pub(crate) fn is_wrapped(&self) -> bool {
+        match self {
+            Self::Subtree(Subtree { is_wrapped, .. }) | Self::Marked(Marked { is_wrapped, .. }) => {
+                *is_wrapped
+            }
+            Self::Function(_) => false,
         }
     }
 
@@ -131,14 +151,19 @@ impl ProcessOwner {
     }
 
     pub(crate) fn scan(&mut self) -> ProcessScan {
-        match self {
+        let is_wrapped = self.is_wrapped();
+        let mut scan = match self {
             Self::Subtree(subtree) => subtree.scan(),
             Self::Marked(marked) => marked.scan(),
             Self::Function(call) => ProcessScan {
                 exit: call.exit(),
                 empty: call.exit().is_some(),
             },
+        };
+        if is_wrapped {
+            scan.exit = scan.exit.map(unwrap_exit);
         }
+        scan
     }
 
     /// Sends a signal to all of the job's processes, or cancels its function.
@@ -146,7 +171,12 @@ impl ProcessOwner {
         match self {
             // Without a subreaper, descendants that left the process group cannot be found.
             Self::Subtree(subtree) if cfg!(target_os = "linux") => {
-                tree::signal_all(&subtree.exemptions.current(), signal);
+                let mut exempt = subtree.exempt();
+                if subtree.is_wrapped && signal != Signal::KILL {
+                    // Otherwise it would exit, and the agent be killed without its grace period.
+                    exempt.single.push(subtree.first);
+                }
+                tree::signal_all(&exempt, signal);
             }
             Self::Subtree(subtree) => drop(kill_process_group(subtree.first, signal)),
             Self::Marked(marked) => marked.signal(signal),
@@ -196,13 +226,20 @@ impl Subtree {
     /// Returns whether only exempt processes are left; those may run forever. Scans twice, because
     /// one scan can miss a process that forks meanwhile.
     fn only_exempt_left(&self) -> bool {
-        let exempt = self.exemptions.current();
-        let is_empty = || tree::descendants(&exempt).is_empty();
-        !exempt.is_empty() && is_empty() && is_empty()
+        let exempt = self.exempt();
+        let is_rest_exempt = || {
+            let all = tree::scan(&exempt);
+            all.found.is_empty() && all.has_exempt
+        };
+        is_rest_exempt() && is_rest_exempt()
+    }
+
+    fn exempt(&self) -> ExemptSet {
+        self.exemptions.current_for_job(self.start_time)
     }
 
     fn remaining(&self) -> Vec<u32> {
-        tree::descendants(&self.exemptions.current())
+        tree::descendants(&self.exempt())
             .into_iter()
             .map(raw)
             .collect()
@@ -249,16 +286,30 @@ impl Marked {
     }
 
     fn signal(&self, signal: Signal) {
-        if self.owns_its_pid() {
+        let spares_first = self.is_wrapped && signal != Signal::KILL;
+        if self.owns_its_pid() && !spares_first {
             let _ = kill_process_group(self.pid, signal);
         }
         for pid in self
             .remaining()
             .into_iter()
             .filter_map(|pid| Pid::from_raw(pid as i32))
+            .filter(|pid| !spares_first || *pid != self.pid)
         {
             let _ = kill_process(pid, signal);
         }
+    }
+}
+
+/// Returns the exit status of the agent, from that of bwrap: like a shell, it adds 128 to the signal
+/// that killed the agent.
+fn unwrap_exit(exit: ProcessExit) -> ProcessExit {
+    match exit.code {
+        Some(code @ 129..=192) => ProcessExit {
+            code: None,
+            signal: Some(code - 128),
+        },
+        _ => exit,
     }
 }
 

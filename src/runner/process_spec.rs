@@ -7,12 +7,14 @@ use crate::os;
 use crate::process::mark::Mark;
 use crate::process::pty::{self, ScreenSize};
 use crate::proof::view::View;
+use crate::sandbox::Confinement;
 use crate::terminal::emulator::TerminalOptions;
-use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::process::Pid;
 use std::fs::File;
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+#[cfg(target_os = "linux")]
+use std::os::fd::AsFd;
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
@@ -33,6 +35,8 @@ pub(super) struct ProcessSpec<'a> {
     pub(super) terminal: Option<TerminalOptions>,
     /// The view to run the process in. It determines the working directory.
     pub(super) view: Option<&'a View>,
+    /// The sandbox to run the process in. The command contains the sandbox's own program.
+    pub(super) sandbox: Option<&'a Confinement>,
     pub(super) limits: JobLimits,
 }
 
@@ -87,10 +91,11 @@ impl ProcessSpec<'_> {
         if self.terminal.is_some() {
             return self.spawn_on_terminal(scope, size, answers);
         }
-        let (output, child_end) = pipe_with(PipeFlags::CLOEXEC)?;
+        let (output, child_end) = io::pipe()?;
+        let (output, child_end) = (OwnedFd::from(output), OwnedFd::from(child_end));
         rustix::io::ioctl_fionbio(&output, true)?;
         #[cfg(target_os = "linux")]
-        if matches!(scope, KillScope::Everything { .. }) && self.view.is_none() {
+        if matches!(scope, KillScope::Everything { .. }) && !self.needs_fork() {
             let stdin = match self.stdin.take() {
                 Some(file) => file,
                 None => os::open_null()?,
@@ -133,6 +138,12 @@ impl ProcessSpec<'_> {
         Ok((spawn(&mut command)?, output))
     }
 
+    /// Returns whether the new process must do something before it executes its program.
+    #[cfg(target_os = "linux")]
+    fn needs_fork(&self) -> bool {
+        self.view.is_some() || self.sandbox.is_some_and(Confinement::restricts_itself)
+    }
+
     fn command(&self, scope: &KillScope) -> io::Result<Command> {
         let [program, arguments @ ..] = self.command else {
             return Err(io::ErrorKind::NotFound.into());
@@ -146,6 +157,9 @@ impl ProcessSpec<'_> {
         // Before the parent death signal, which the kernel resets when privileges change.
         if let Some(view) = self.view {
             view.confine(&mut command)?;
+        }
+        if let Some(sandbox) = self.sandbox {
+            sandbox.restrict(&mut command);
         }
         if let KillScope::Marked { id, .. } = scope {
             os::set_parent_death_signal(&mut command);

@@ -11,6 +11,7 @@ use crate::agent::function::{AgentFunction, CallRequest, Waker};
 use crate::agent::pipeline::{AgentOutput, OutputPipeline, OutputTail};
 use crate::agent::redact::Redactor;
 use crate::engine::event::Request;
+use crate::engine::label::CheckProbe;
 use crate::engine::{Act, Tally};
 use crate::os;
 use crate::process::exemptions::Exemptions;
@@ -33,8 +34,12 @@ pub(crate) enum JobKey {
     Agent(u32),
     /// A check of this iteration, by its index in the plan.
     Check(u32, usize),
-    /// A check of this iteration that runs again in the view, by its index in the plan.
+    /// A check of this iteration that runs again in the view.
     Recheck(u32, usize),
+    /// The setup command, in the view of this iteration.
+    SetUp(u32),
+    /// An extra run of a check before the first iteration, by its index in the plan.
+    Probe(usize, CheckProbe),
     /// An SCM task of this iteration, by its index in the plan.
     ScmTask(u32, usize),
     /// The user's `--notify` command.
@@ -99,8 +104,7 @@ const WRITE_DELAY: Duration = Duration::from_millis(50);
 const STRAY_TIMEOUT: Duration = Duration::from_secs(2);
 
 impl Reactor {
-    /// Creates a reactor for the `ralph` process, which handles signals and owns every child
-    /// process.
+    /// Creates a reactor for `ralph` itself, which handles signals and owns every child process.
     pub(crate) fn open(exemptions: Exemptions) -> io::Result<Self> {
         Ok(Self::new(
             Some(SignalListener::listen()?),

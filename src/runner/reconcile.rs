@@ -6,7 +6,7 @@
 
 use super::reactor::JobKey;
 use super::{Runner, RunnerError};
-use crate::engine::{Effect, Event, ExitCode, Outcome};
+use crate::engine::Effect;
 
 /// The runner's next action.
 pub(super) enum Flow {
@@ -53,7 +53,9 @@ impl Runner<'_> {
                 // The time limit has been reached: record that before anything starts.
                 Effect::Checkpoint { .. }
                 | Effect::Check { .. }
+                | Effect::Probe { .. }
                 | Effect::Survey { .. }
+                | Effect::SetUp { .. }
                 | Effect::Recheck { .. }
                 | Effect::ScmTask { .. }
                     if self.alarms.is_due() =>
@@ -63,7 +65,10 @@ impl Runner<'_> {
                 Effect::Run { iteration } => return self.run_iteration(iteration),
                 Effect::Checkpoint { iteration } => return self.take_checkpoint(iteration),
                 Effect::Check { iteration, check } => return self.start_check(iteration, check),
+                Effect::Probe { check, probe } => return self.start_probe(check, probe),
+                Effect::Label => return self.record_labels(),
                 Effect::Survey { iteration } => return self.survey(iteration),
+                Effect::SetUp { iteration } => return self.start_setup(iteration),
                 Effect::Recheck { iteration, check } => {
                     return self.start_recheck(iteration, check);
                 }
@@ -103,36 +108,6 @@ impl Runner<'_> {
         }
         Ok(Flow::Wait)
     }
-
-    /// Records the outcome and makes it durable.
-    fn finish(&mut self, outcome: &Outcome) -> Result<(), RunnerError> {
-        // A marker written between iterations must not end a later loop with this name.
-        let dir = self.rec.dir.iteration_dir(self.rec.state.iteration);
-        let _ = self
-            .task_dir
-            .archive(&self.rec.state.claims.markers, &dir, &self.rec.redactor);
-        self.bus.publish_exit(&mut self.rec);
-        if !self.rec.is_in_place() {
-            let missing = self.missing_dir();
-            let warning = format!("{missing}; other commands do not see how the loop ended");
-            self.rec.warn(&warning);
-        }
-        let state = &self.rec.state;
-        let worktree = state.plan.worktree.as_ref();
-        self.rec.record(Event::Finished {
-            outcome: state.outcome_summary().unwrap_or_else(|| outcome.summary()),
-            stop_reason: outcome.stop_reason(),
-            success: outcome.exit_code() == ExitCode::Success,
-            exit_code: outcome.exit_code().code().into(),
-            iterations: state.iteration,
-            cost_usd: state.known_cost(),
-            duration_s: state.active_ms as f64 / 1000.0,
-            worktree: worktree.map(|worktree| worktree.path.display().to_string()),
-            branch: state.worktree_revision().map(str::to_owned),
-            better: state.better_iteration().map(|best| best.iteration),
-        })?;
-        self.rec.sync()
-    }
 }
 
 /// Returns whether the running job is ordered. The notify command is ordered only to start. It
@@ -161,7 +136,9 @@ fn job_of(order: &Effect) -> Option<JobKey> {
     match order {
         Effect::Run { iteration } => Some(JobKey::Agent(*iteration)),
         Effect::Check { iteration, check } => Some(JobKey::Check(*iteration, *check)),
+        Effect::SetUp { iteration } => Some(JobKey::SetUp(*iteration)),
         Effect::Recheck { iteration, check } => Some(JobKey::Recheck(*iteration, *check)),
+        Effect::Probe { check, probe } => Some(JobKey::Probe(*check, *probe)),
         Effect::ScmTask { iteration, task } => Some(JobKey::ScmTask(*iteration, *task)),
         _ => None,
     }

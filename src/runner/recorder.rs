@@ -110,6 +110,13 @@ impl<'a> Recorder<'a> {
         Ok(())
     }
 
+    /// Frees the reserved disk space of a loop that has ended.
+    pub(super) fn release_disk_reserve(&mut self) {
+        if let Err(error) = self.journal.release_disk_reserve() {
+            self.warn(&error.to_string());
+        }
+    }
+
     fn apply(&mut self, now: Now, line: &JournalLine) {
         self.state.step(now, &line.event);
         self.observer.event(line, &self.state);

@@ -1,6 +1,7 @@
 //! Runs SCM tasks, such as commits. A task that was completed before a crash is recognized and not
 //! repeated.
 
+use super::check::name_paths;
 use super::clock::millis;
 use super::job::{Job, JobResult};
 use super::process_spec::{JobLimits, ProcessSpec};
@@ -10,6 +11,7 @@ use super::reconcile::Flow;
 use super::{Runner, RunnerError};
 use crate::engine::commit_message::{commit_message, trailers};
 use crate::engine::event::ProcessExit;
+use crate::engine::graded::name_files;
 use crate::engine::plain_text::clean;
 use crate::engine::plan::Scm;
 use crate::engine::scm::{CommitTask, ScmTaskReport, SkipReason};
@@ -18,7 +20,7 @@ use crate::engine::{Effect, Event};
 use crate::git::{WorkingTree, WorkingTreeError, locks, path_name};
 use crate::os::regular_file;
 use crate::process::orphans;
-use crate::store::dir::create_file;
+use crate::store::dir::{append_file, create_file};
 use std::io::{self, Write};
 
 /// Only the last `OUTPUT_CHARS` characters of a failed task's output are recorded in the journal.
@@ -90,7 +92,15 @@ impl Runner<'_> {
         let created = create_file(&log);
         let report = match self.working_tree() {
             Ok(tree) => match self.known_result(&tree, iteration, task) {
-                Some(report) => report,
+                Some(report) => {
+                    let mut report = self.compare_with_graded(&tree, task, report);
+                    // The files may have changed since a crash: commit the rest as well.
+                    if !self.rec.state.has_graded_rewritten_files() {
+                        report.rewritten.append(&mut report.differs);
+                    }
+                    explain_difference(&mut report);
+                    report
+                }
                 None => match created.and_then(|_| self.spawn_scm_task(&tree, iteration, task)) {
                     Ok(job) => {
                         self.reactor
@@ -262,6 +272,7 @@ impl Runner<'_> {
             stdin: None,
             terminal: None,
             view: None,
+            sandbox: None,
             limits: JobLimits::new(plan, log).with_timeout(timeout_ms.map(millis)),
         };
         self.reactor.start(spec, &self.rec.redactor)
@@ -304,6 +315,15 @@ impl Runner<'_> {
                 }
                 None => report.elsewhere = self.work_elsewhere(&tree),
             }
+            report = self.compare_with_graded(&tree, task, report);
+            explain_difference(&mut report);
+            if !report.is_success() {
+                let log = self.rec.dir.scm_task_log(iteration, task);
+                let why = self.rec.redactor.redact_text(&report.output);
+                // The report has the reason too.
+                let _ = append_file(&log).and_then(|mut log| writeln!(log, "{why}"));
+                self.publish_scm_log(iteration, task);
+            }
         }
         self.rec.record(Event::Committed {
             iteration,
@@ -311,6 +331,43 @@ impl Runner<'_> {
             report,
         })?;
         self.record_survivors("git", &result.survivors)
+    }
+
+    /// Adds the files in which the newest commit differs from what the checks graded: a git hook can
+    /// change what is committed, and index flags can hide changes from git.
+    fn compare_with_graded(
+        &mut self,
+        tree: &WorkingTree,
+        task: usize,
+        mut report: ScmTaskReport,
+    ) -> ScmTaskReport {
+        let state = &self.rec.state;
+        let graded = state.content.now.clone();
+        let Some(graded) = graded.filter(|_| state.commits_graded_files(task)) else {
+            return report;
+        };
+        if !report.is_success() {
+            return report;
+        }
+        let now = self.measure_content();
+        if let Some(now) = now.filter(|now| now.id != graded) {
+            report.rewritten = name_paths(&now.changed).collect();
+        }
+        if !report.rewritten.is_empty() && !self.rec.state.has_graded_rewritten_files() {
+            return report;
+        }
+        let Ok(Some(head)) = tree.head_commit() else {
+            return report;
+        };
+        let content = self.tree_content().ok().flatten();
+        match content.map(|content| content.missing_in_commit(&graded, &head, tree)) {
+            Some(Ok(paths)) => report.differs = name_paths(&paths).collect(),
+            Some(Err(why)) => self
+                .rec
+                .warn(&format!("cannot compare the commit with the files: {why}")),
+            None => {}
+        }
+        report
     }
 
     fn with_commit(
@@ -348,6 +405,18 @@ fn head_of(tree: &WorkingTree) -> Option<String> {
             .ok()?
             .unwrap_or_else(|| UNBORN.to_owned()),
     )
+}
+
+/// Says why a commit that differs from what the checks graded counts as failed.
+fn explain_difference(report: &mut ScmTaskReport) {
+    if !report.differs.is_empty() {
+        report.skipped = None;
+        report.output = format!(
+            "the commit differs from the files that the checks graded: {}. A git hook, a filter or \
+             a flag in git's index may have changed it.",
+            name_files(&report.differs)
+        );
+    }
 }
 
 fn not_run(why: String) -> ScmTaskReport {

@@ -7,7 +7,7 @@
 use super::dir::create_file;
 use super::error::IoContext;
 use super::fold::FoldRange;
-use super::{EndedLoop, JournalHeader, LoopDir, Result, fold, seal};
+use super::{EndedLoop, JournalHeader, JournalLine, LoopDir, Result, fold, seal};
 use crate::engine::limits::Limits;
 use crate::engine::{Plan, State};
 use crate::os::regular_file;
@@ -161,8 +161,9 @@ pub(crate) fn read(dir: &LoopDir) -> Result<LoopView> {
             lines_before: 0,
             end: end_of_own_lines(dir, reader.get_ref(), offset),
         };
-        let Ok(folded) = fold::fold_lines(&mut reader, &path, cached.state, range) else {
-            return read_whole(dir);
+        let Ok(folded) = fold::fold_lines(&mut reader, &path, cached.state, range, &mut |_, _| {})
+        else {
+            return replay(dir, &mut |_, _| {});
         };
         return Ok(LoopView {
             header,
@@ -171,10 +172,14 @@ pub(crate) fn read(dir: &LoopDir) -> Result<LoopView> {
         });
     }
 
-    read_whole(dir)
+    replay(dir, &mut |_, _| {})
 }
 
-fn read_whole(dir: &LoopDir) -> Result<LoopView> {
+/// Reads the journal from its beginning. Passes each line to `visit`, with the state after it.
+pub(crate) fn replay(
+    dir: &LoopDir,
+    visit: &mut dyn FnMut(&JournalLine, &State),
+) -> Result<LoopView> {
     let path = dir.journal();
     let mut reader = fold::open_journal(&path)?;
     let raw_header = fold::read_header(&mut reader, &path)?;
@@ -187,7 +192,7 @@ fn read_whole(dir: &LoopDir) -> Result<LoopView> {
         lines_before: 1,
         end: end_of_own_lines(dir, reader.get_ref(), start),
     };
-    let folded = fold::fold_lines(&mut reader, &path, initial, range)?;
+    let folded = fold::fold_lines(&mut reader, &path, initial, range, visit)?;
     Ok(LoopView {
         header,
         state: folded.state,

@@ -6,7 +6,8 @@ use crate::engine::display::{code_span, one_line};
 use crate::engine::event::CheckReport;
 use crate::engine::failure::FailureKind;
 use crate::engine::format::{dollars, duration};
-use crate::engine::prompt::{describe_end, describe_red_check};
+use crate::engine::iteration::describe_end;
+use crate::engine::prompt::describe_red_check;
 use crate::engine::task_text::{task_name, task_verdict};
 use crate::engine::{Event, State};
 use crate::os::regular_file;
@@ -109,7 +110,7 @@ fn append_log_line(log: &mut File, line: &JournalLine, state: &State) -> io::Res
 fn write_progress(task_dir: &Path, line: &JournalLine, state: &State) -> io::Result<()> {
     let judged = match &line.event {
         Event::Ended { .. } => state.plan.proof.checks.is_empty() || state.outcome().is_some(),
-        Event::Checked { check, .. } => check + 1 == state.plan.proof.checks.len(),
+        Event::Checked { .. } => state.is_checked(),
         Event::Committed { .. } => true,
         Event::Opened { .. } => state.iteration > 0,
         _ => false,
@@ -200,9 +201,14 @@ fn progress_text(state: &State) -> String {
                     duration(report.ms)
                 ),
             };
-            let why = report.as_ref().and_then(|report| report.line.as_deref());
+            let why = report.as_ref().filter(|_| !check.is_held_out());
+            let why = why.and_then(|report| report.line.as_deref());
             let why = why.map(|line| format!(": {}", code_span(line)));
-            let command = code_span(&check.command);
+            let command = if check.is_held_out() {
+                check.label()
+            } else {
+                code_span(&check.command)
+            };
             let _ = writeln!(
                 text,
                 "- Check {command}: {verdict}{}",

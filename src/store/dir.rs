@@ -121,6 +121,16 @@ impl LoopDir {
         self.path.join("view")
     }
 
+    /// Returns the scratch directory of `ralph verify`.
+    pub(crate) fn verify_scratch(&self) -> PathBuf {
+        self.path.join("verify")
+    }
+
+    /// Returns the path of the receipt.
+    pub(crate) fn receipt(&self) -> PathBuf {
+        self.path.join("receipt.json")
+    }
+
     /// Returns the path of the log with a check's output in iteration `n`.
     pub(crate) fn check_log(&self, n: u32, slug: &str) -> PathBuf {
         self.iteration_dir(n).join(format!("check-{slug}.log"))

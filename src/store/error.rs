@@ -1,10 +1,14 @@
 //! Defines the store's errors, and hints for users.
 
 use super::fold;
+use crate::engine::display::{one_line, truncate_to_width};
 use crate::os::regular_file;
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::{error, fmt};
+
+/// Maximum width of a parser's message, in columns.
+const DETAIL_WIDTH: usize = 300;
 
 /// An error in reading or writing a loop's directory.
 #[derive(Debug)]
@@ -129,6 +133,8 @@ impl fmt::Display for StoreError {
                 )
             }
             Self::Damaged { path, line, detail } => {
+                // The detail may quote the line, which can be of any length.
+                let detail = truncate_to_width(&one_line(detail), DETAIL_WIDTH);
                 write!(f, "{} is damaged at line {line}: {detail}", path.display())
             }
             Self::NotAJournal { path } => write!(f, "{} is not a journal", path.display()),

@@ -103,12 +103,14 @@ pub(super) struct FoldRange {
     pub(super) end: u64,
 }
 
-/// Folds the lines of a range, or up to the end of the file if that comes first.
+/// Folds the lines of a range, or up to the end of the file if that comes first. Passes each line to
+/// `visit`, with the state after it.
 pub(super) fn fold_lines(
     reader: &mut impl BufRead,
     path: &Path,
     mut state: State,
     range: FoldRange,
+    visit: &mut dyn FnMut(&JournalLine, &State),
 ) -> Result<FoldResult> {
     let mut offset = range.start;
     let mut raw = Vec::new();
@@ -135,7 +137,10 @@ pub(super) fn fold_lines(
             parse_line(&raw)
         };
         match parsed {
-            Ok(event) => state.step(event.now(), &event.event),
+            Ok(event) => {
+                state.step(event.now(), &event.event);
+                visit(&event, &state);
+            }
             // A crash can only damage the last line.
             Err(_) if reader.fill_buf().context("read", path)?.is_empty() => {
                 return Ok(FoldResult {

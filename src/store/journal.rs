@@ -101,6 +101,7 @@ impl Journal {
                 lines_before: 1,
                 end: u64::MAX,
             },
+            &mut |_, _| {},
         )?;
 
         // The cache may contain lines that a power failure has removed from the journal. Once new

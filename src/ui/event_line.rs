@@ -1,18 +1,23 @@
 //! Formats an event as lines for the console.
 
-use super::{TextStyle, look_text, one_line, outcome_text, rest_text, scm_text, worktree_text};
+use super::{
+    TextStyle, label_text, look_text, one_line, outcome_text, rest_text, scm_text, worktree_text,
+};
 use crate::engine::event::{CheckReport, Notice, Request, RequestSource};
 use crate::engine::failure::FailureKind;
 use crate::engine::format::{
     dollars, duration, iteration_count, plural, process_count, with_limit,
 };
+use crate::engine::graded::name_files;
+use crate::engine::iteration::describe_end;
 use crate::engine::iteration::{Iteration, IterationEnd};
 use crate::engine::plan::{Approve, OnFail};
-use crate::engine::prompt::{describe_end, describe_red_check};
+use crate::engine::prompt::describe_red_check;
 use crate::engine::usage::Tokens;
 use crate::engine::{Event, ExitCode, Limit, LimitChange, Marker, Outcome, Phase, State, Status};
 
 /// Returns the lines for an event that has just been applied to `state`.
+#[expect(clippy::too_many_lines, reason = "one arm for each event")]
 pub(super) fn lines(event: &Event, state: &State) -> Vec<(String, TextStyle)> {
     let one = |text: String, style: TextStyle| vec![(text, style)];
     match event {
@@ -53,18 +58,27 @@ pub(super) fn lines(event: &Event, state: &State) -> Vec<(String, TextStyle)> {
             iteration,
             check,
             report,
+            written,
             ..
-        } => checked(*iteration, *check, report, state),
+        } => {
+            let mut lines = checked(*iteration, *check, report, state);
+            lines.extend(graded_again("the checks", written, state));
+            lines
+        }
+        Event::Labeled { .. } => label_text::labeled(state),
         Event::Surveyed {
             touched, failure, ..
         } => look_text::surveyed(touched, failure.as_deref(), state),
         Event::Rechecked { check, report, .. } => look_text::rechecked(*check, report, state),
+        Event::SetUp { report, .. } => look_text::set_up(report, state),
         Event::Accepted { globs, .. } => one(
             format!("you accepted changes of {}", globs.join(", ")),
             TextStyle::Dim,
         ),
         Event::Committed { task, report, .. } => {
-            scm_text::line(state, *task, report).into_iter().collect()
+            let lines = scm_text::line(state, *task, report).into_iter();
+            let again = graded_again("a git hook", &report.rewritten, state);
+            lines.chain(again).collect()
         }
         Event::Noticed { notice, .. } => noticed(*notice, state)
             .map(|text| (text, TextStyle::Yellow))
@@ -107,6 +121,7 @@ pub(super) fn lines(event: &Event, state: &State) -> Vec<(String, TextStyle)> {
         Event::Opened { .. } => opened(state),
         // A fault ends the loop, so the line for `Finished` shows it.
         Event::Notified { .. }
+        | Event::Probed { .. }
         | Event::Checkpointed { .. }
         | Event::Spawned { .. }
         | Event::Faulted { .. }
@@ -127,7 +142,8 @@ fn allow_hint(state: &State) -> Option<String> {
     Some(format!("to allow it: {hint}"))
 }
 
-/// Returns the lines for a new loop, about unrestricted agents, billing and the worktree.
+/// Returns the lines for a new loop, about unrestricted agents, the sandbox, billing and the
+/// worktree.
 fn opened(state: &State) -> Vec<(String, TextStyle)> {
     let plan = &state.plan;
     let unrestricted = plan
@@ -139,6 +155,13 @@ fn opened(state: &State) -> Vec<(String, TextStyle)> {
         let text = billing_text(agent.payer.as_deref()?, &agent.held_back);
         Some((format!("{} {text}", agent.name), TextStyle::Dim))
     });
+    let sandbox = plan.sandbox.filter(|_| plan.session.is_none());
+    let sandbox = sandbox.map(|kind| {
+        (
+            format!("the agent runs {}", kind.describe()),
+            TextStyle::Dim,
+        )
+    });
     let worktree = plan.worktree.as_ref().map(|worktree| {
         (
             format!("worktree {}", worktree_text::location(worktree, state)),
@@ -147,6 +170,7 @@ fn opened(state: &State) -> Vec<(String, TextStyle)> {
     });
     unrestricted
         .map(|text| (text, TextStyle::Yellow))
+        .chain(sandbox)
         .chain(billing)
         .chain(worktree)
         .collect()
@@ -191,13 +215,25 @@ fn destination(state: &State, check: usize) -> Option<&'static str> {
 /// Returns the line for the check that starts after this event. `None` if none does.
 pub(super) fn next_check(event: &Event, state: &State) -> Option<String> {
     let next = match event {
-        Event::Checked { check, .. } => check + 1,
-        Event::Opened { .. } | Event::Ended { .. } => 0,
+        Event::Checked { check, .. } if !state.is_graded_again_from_start() => check + 1,
+        Event::Checked { .. }
+        | Event::Committed { .. }
+        | Event::Opened { .. }
+        | Event::Ended { .. } => 0,
         _ => return None,
     };
     let due = state.checks.iter().position(Option::is_none) == Some(next)
         && state.phase == Phase::Checking;
     due.then(|| format!("checking {}", check_command(state, next)))
+}
+
+/// Returns the line that says why all checks run again; `None` if they do not.
+fn graded_again(who: &str, files: &[String], state: &State) -> Option<(String, TextStyle)> {
+    (!files.is_empty() && state.is_graded_again_from_start()).then(|| {
+        let names = name_files(files);
+        let text = format!("{who} changed {names}: the checks run again on the changed files");
+        (text, TextStyle::Dim)
+    })
 }
 
 /// Formats a timeout in seconds, the unit in which it is usually configured: `60s`.
@@ -216,11 +252,6 @@ fn checked(
     report: &CheckReport,
     state: &State,
 ) -> Vec<(String, TextStyle)> {
-    let style = if report.is_green() {
-        TextStyle::Green
-    } else {
-        TextStyle::Red
-    };
     let text = format!(
         "{}check {}: {}{}",
         if iteration == 0 { "preflight " } else { "" },
@@ -230,7 +261,7 @@ fn checked(
             .filter(|_| !report.is_green() && state.will_continue())
             .unwrap_or_default()
     );
-    let mut lines = vec![(text, style)];
+    let mut lines = vec![(text, look_text::result_style(report.is_green()))];
     let is_last = check + 1 == state.checks.len();
     if is_last && iteration > 0 && state.is_green_without_claim() {
         let why = if state.is_green_without_change() {

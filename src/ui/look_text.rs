@@ -19,7 +19,12 @@ pub(super) fn surveyed(
     let files = touched.describe();
     let mut text = match failure {
         Some(why) => format!("cannot check by the original tests: {why}"),
-        None if matches!(state.look_verdict(), LookVerdict::Recheck(_)) => {
+        None if state.is_sealed() && !files.is_empty() => "checking by the original tests".into(),
+        None if matches!(
+            state.look_verdict(),
+            LookVerdict::SetUp | LookVerdict::Recheck(_)
+        ) =>
+        {
             "checking by the original tests".into()
         }
         None => return vec![],
@@ -37,26 +42,63 @@ pub(super) fn surveyed(
     vec![(text, TextStyle::Yellow)]
 }
 
+/// Returns the line for the setup command in the view.
+pub(super) fn set_up(report: &CheckReport, state: &State) -> Vec<(String, TextStyle)> {
+    let style = if report.is_green() {
+        TextStyle::Dim
+    } else {
+        TextStyle::Red
+    };
+    let text = format!("setup {}: {}", setup_command(state), verdict(report));
+    vec![(text, style)]
+}
+
+fn setup_command(state: &State) -> String {
+    let setup = state.plan.proof.setup.as_ref();
+    let command = setup.map(|setup| format!("`{}`", setup.command));
+    command.unwrap_or_default()
+}
+
+/// Returns the color of a check's line.
+pub(super) fn result_style(is_green: bool) -> TextStyle {
+    if is_green {
+        TextStyle::Green
+    } else {
+        TextStyle::Red
+    }
+}
+
 /// Returns the lines for a check in the view.
 pub(super) fn rechecked(
     check: usize,
     report: &CheckReport,
     state: &State,
 ) -> Vec<(String, TextStyle)> {
-    let style = if report.is_green() {
-        TextStyle::Green
-    } else {
-        TextStyle::Red
+    let shortfall = state.shortfall(check, report).filter(|_| report.is_green());
+    let is_green = report.is_green() && shortfall.is_none();
+    let result = match shortfall {
+        Some(why) => format!("red ({why})"),
+        None if is_green => verdict(report) + uncompared(check, report, state),
+        None => verdict(report),
     };
     let command = check_command(state, check);
-    let text = format!("check {command} by the original tests: {}", verdict(report));
-    let mut lines = vec![(text, style)];
+    let text = format!("check {command} by the original tests: {result}");
+    let mut lines = vec![(text, result_style(is_green))];
     let is_last = check + 1 == state.checks.len();
     if is_last && state.look_verdict() == LookVerdict::Disputed && state.will_continue() {
         let text = "disputed: green only with the changed tests or settings; the agent is told";
         lines.push((text.into(), TextStyle::Yellow));
     }
     lines
+}
+
+/// Says why a check's tests were not compared with those of the start; empty if they were.
+fn uncompared(check: usize, report: &CheckReport, state: &State) -> &'static str {
+    match (state.start_tests(check), report.tests) {
+        (_, None) => "; its output has no number of tests",
+        (None, _) => "; its tests were not counted at the start",
+        _ => "",
+    }
 }
 
 /// Describes the step of the look that is running.
@@ -68,6 +110,7 @@ pub(super) fn activity(state: &State) -> String {
                 check_command(state, check)
             )
         }
+        LookVerdict::SetUp => format!("preparing the checks with {}", setup_command(state)),
         _ => "comparing files with the loop's start".into(),
     }
 }

@@ -12,6 +12,7 @@ pub(crate) mod diff_text;
 mod escape_filter;
 pub(crate) mod event_line;
 pub(crate) mod gutter;
+mod label_text;
 mod live_line;
 mod look_text;
 mod loop_order;
@@ -28,6 +29,7 @@ mod styled;
 pub(crate) mod summary;
 pub(crate) mod trust_text;
 pub(crate) mod tty;
+pub(crate) mod verify_text;
 mod worktree_text;
 mod wrap;
 

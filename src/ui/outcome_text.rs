@@ -9,6 +9,8 @@ use crate::engine::{Limit, Liveness, Outcome, Phase, State, Status};
 use crate::lifecycle::session::client_of;
 use crate::store::JournalHeader;
 
+/// Maximum number of added lines that the review names.
+const REVIEWED_MAX: usize = 3;
 /// Maximum number of files that the command to accept their changes names.
 const ACCEPT_MAX: usize = 3;
 
@@ -30,7 +32,7 @@ pub(super) fn missing(state: &State) -> Option<String> {
         _ => return None,
     }
     let (green, proof) = (state.all_green(), &state.plan.proof);
-    if state.is_claimed() && state.checks.iter().any(Option::is_none) {
+    if state.is_claimed() && !state.is_checked() {
         return Some(
             "the agent claimed to be done, but there was no time to run the checks".into(),
         );
@@ -66,27 +68,39 @@ pub(super) fn missing(state: &State) -> Option<String> {
         .then(|| format!("{but}the agent did not {}{hint}", signals.join(" or ")))
 }
 
+/// Names the added lines that a person should read; `None` if there are none, or the loop has not
+/// ended.
+pub(super) fn review(state: &State) -> Option<String> {
+    state.outcome()?;
+    state.review.as_ref()?.describe(REVIEWED_MAX)
+}
+
 /// Says that an earlier iteration had better results than the one with which the loop ended, and how
 /// to return to it. Returns `None` if none had, or if the loop has not ended.
 pub(super) fn better(name: &str, state: &State) -> Option<String> {
     state.outcome()?;
     let best = state.better_iteration()?;
     let total = state.plan.proof.checks.len();
-    let now = if state.checks.iter().any(Option::is_none) {
-        "; the last iteration was not checked".to_owned()
+    let (green, passed) = state.results();
+    let is_checked = state.is_checked();
+    let were = if best.green == 1 { "was" } else { "were" };
+    let then = if is_checked && green == best.green {
+        format!("{} tests passed, now {passed}", best.passed)
+    } else if is_checked {
+        format!("{} of {total} checks {were} green, now {green}", best.green)
     } else {
-        let reports = state.checks.iter().flatten();
-        let green = reports.filter(|report| report.is_green()).count();
-        format!(", now {green}")
+        format!(
+            "{} of {total} checks {were} green; the last iteration was not checked",
+            best.green
+        )
     };
     let when = match best.iteration {
         0 => "at the start".to_owned(),
         number => format!("after iteration {number}"),
     };
-    let were = if best.green == 1 { "was" } else { "were" };
     Some(format!(
-        "{when}, {} of {total} checks {were} green{now}: ralph rewind {name} {}",
-        best.green, best.iteration
+        "{when}, {then}: ralph rewind {name} {}",
+        best.iteration
     ))
 }
 

@@ -2,7 +2,7 @@
 //!
 //! Keys, names, paths and values come from files that ralph did not write, so everything printed is
 //! filtered here: text passes [`visible`], JSON passes [`escape_json`], and [`StyledText`] filters
-//! its parts. The exceptions:
+//! its parts. Messages on standard error are redacted too. The exceptions:
 //!
 //! - The console writes through `output_queue`. It cleans an agent's output line by line.
 //! - An agent's own screen, shown while it has the terminal, passes `escape_filter`.
@@ -14,7 +14,7 @@ use super::tty::{error_width, width};
 use super::{StyledText, TextStyle, adapt, hang, one_line, styled};
 use crate::engine::ExitCode;
 use crate::engine::plain_text::{escape_json, visible};
-use crate::lifecycle::error::CommandError;
+use crate::lifecycle::error::{CommandError, redact_message};
 use rustix::termios::{QueueSelector, tcflush};
 use std::fmt::Display;
 use std::io::{self, IsTerminal, Write, stderr, stdout};
@@ -57,7 +57,7 @@ pub(crate) fn warn(message: impl Display) {
 pub(super) fn warn_styled(message: &str, color: bool) {
     let prefix = "ralph: warning:";
     let styled = styled(prefix, TextStyle::Yellow, color && stderr().is_terminal());
-    let message = one_line(message);
+    let message = one_line(&redact_message(message));
     let message = hang(&message, error_width(), prefix.len() + 1, MESSAGE_INDENT);
     let _ = writeln!(stderr(), "{}", adapt(format!("{styled} {message}")));
 }
@@ -109,7 +109,7 @@ pub(crate) fn report_error(error: CommandError) -> ExitCode {
 /// Prints the usage to standard error. Ignores write errors, because there is no place to report
 /// them.
 pub(crate) fn print_usage(text: &str) {
-    let _ = write!(stderr(), "{}", visible(text));
+    let _ = write!(stderr(), "{}", visible(&redact_message(text)));
 }
 
 /// Writes text to standard output.
@@ -159,7 +159,8 @@ const HINT_INDENT: usize = 8;
 /// message of its own. On a terminal, its lines are broken between words. Ignores write errors,
 /// because there is no place to report them.
 fn write_err(message: &str) {
-    let (message, width) = (visible(message), error_width());
+    let message = redact_message(message);
+    let (message, width) = (visible(&message), error_width());
     let lines = message
         .lines()
         .enumerate()

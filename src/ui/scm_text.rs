@@ -2,7 +2,6 @@
 
 use super::{TextStyle, one_line, truncate_to_width};
 use crate::engine::State;
-use crate::engine::prompt::describe_red_check;
 use crate::engine::scm::{ScmTaskReport, SkipReason};
 use crate::engine::task_text::{task_name, task_verdict};
 
@@ -97,7 +96,7 @@ pub(super) fn pending_task(state: &State) -> Option<String> {
     } else {
         String::new()
     };
-    let how = describe_red_check(&pending.report.as_check());
+    let how = pending.report.describe_failure();
     Some(format!(
         "git {} failed{times} ({how}){error}",
         task_name(state, pending.task)

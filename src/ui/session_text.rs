@@ -59,6 +59,7 @@ pub(crate) fn activated(header: &JournalHeader, state: &State, is_default_limit:
             .proof
             .checks
             .iter()
+            .filter(|check| !check.is_held_out())
             .map(|check| format!("Check: {}", one_line(&check.command))),
     );
     lines.extend([
@@ -87,6 +88,13 @@ pub(crate) fn tracked_loop_file() -> String {
     "⚠️ ralph: .claude/ralph-loop.local.md is an active loop, but git tracks the file: it came with the repository, so \
      ralph ignores it. If the loop is yours, run `git rm --cached .claude/ralph-loop.local.md`."
         .into()
+}
+
+/// Returns the note about a sandbox that the settings ask for, in a session of this client.
+pub(crate) fn no_sandbox(client: &str) -> String {
+    format!(
+        "The setting sandbox does not apply here: {client} itself runs the agent. It applies if you resume the loop outside."
+    )
 }
 
 /// Returns the line about a limit in the settings that cannot act in a session without a
@@ -142,9 +150,7 @@ pub(crate) fn turn(state: &State) -> String {
     let red = checks
         .zip(last)
         .filter(|(_, report)| report.as_ref().is_some_and(|report| !report.is_green()));
-    let red: Vec<String> = red
-        .map(|(check, _)| format!("`{}`", one_line(&check.command)))
-        .collect();
+    let red: Vec<String> = red.map(|(check, _)| check.label()).collect();
     if !red.is_empty() {
         text.extend([" | red: ", &red.join(", ")]);
     }

@@ -3,8 +3,8 @@
 use super::cost::cost_of_limit;
 use super::event_line::{check_command, seconds, verdict};
 use super::{
-    display_width, look_text, loop_order, one_line, outcome_text, rest_text, truncate_to_width,
-    worktree_text,
+    display_width, label_text, look_text, loop_order, one_line, outcome_text, rest_text,
+    truncate_to_width, worktree_text,
 };
 use crate::engine::display::char_width;
 use crate::engine::event::Request;
@@ -40,6 +40,7 @@ pub(crate) fn object(view: &LoopView, liveness: Liveness, directory: &str) -> Va
         "done_pattern": state.plan.proof.pattern(),
         "inactivity_timeout": seconds(state.plan.limits.inactivity_ms),
         "prompt_file": state.plan.task.file,
+        "sandbox": state.plan.sandbox.filter(|_| !state.is_in_session()),
         "workspace": state.plan.workspace,
         "worktree": state.plan.worktree.as_ref().map(|worktree| &worktree.path),
         "branch": state.worktree_revision(),
@@ -53,6 +54,7 @@ pub(crate) fn object(view: &LoopView, liveness: Liveness, directory: &str) -> Va
             .better_iteration()
             .filter(|_| outcome.is_some())
             .map(|best| best.iteration),
+        "review": state.review.as_ref().filter(|_| outcome.is_some()),
         "scm": tasks(state),
         "iterations": iterations(state),
         "last_reason": last.and_then(|last| last.reason),
@@ -96,11 +98,13 @@ fn iterations(state: &State) -> Vec<Value> {
 fn checks(state: &State) -> Vec<Value> {
     let checks = state.plan.proof.checks.iter().zip(&state.checks);
     checks
-        .map(|(check, report)| {
+        .enumerate()
+        .map(|(index, (check, report))| {
             let green = report
                 .as_ref()
                 .map(crate::engine::event::CheckReport::is_green);
-            json!({"command": check.command, "green": green})
+            let label = state.label.labels.get(index);
+            json!({"command": check.command, "green": green, "label": label})
         })
         .collect()
 }
@@ -149,8 +153,11 @@ pub(crate) fn text(view: &LoopView, liveness: Liveness, directory: &str) -> Stri
     rows.extend(progress_rows(state, running));
     rows.extend(proof_rows(state));
     rows.extend(outcome_text::better(&header.name, state).map(|text| ("Better", text)));
+    rows.extend(outcome_text::review(state).map(|text| ("Review", text)));
     rows.push(("Task", task(state)));
     rows.push(agent_row(state));
+    let sandbox = state.plan.sandbox.filter(|_| !state.is_in_session());
+    rows.extend(sandbox.map(|kind| ("Sandbox", kind.to_string())));
     rows.extend(header.parent.clone().map(|parent| ("Parent", parent)));
     rows.push(("Workspace", state.plan.workspace.display().to_string()));
     if let Some(worktree) = &state.plan.worktree {
@@ -227,11 +234,13 @@ fn progress_rows(state: &State, running: bool) -> Vec<StatusRow> {
 /// Returns the rows about checks, SCM tasks and missing proof.
 fn proof_rows(state: &State) -> Vec<StatusRow> {
     let mut rows = Vec::new();
-    for (check, report) in state.plan.proof.checks.iter().zip(&state.checks) {
+    let checks = state.plan.proof.checks.iter().zip(&state.checks);
+    for (index, (check, report)) in checks.enumerate() {
         let verdict = report
             .as_ref()
             .map_or_else(|| "not run in this iteration".into(), verdict);
-        rows.push(("Check", format!("{} — {verdict}", check.command)));
+        let label = label_text::suffix(state, index);
+        rows.push(("Check", format!("{} — {verdict}{label}", check.command)));
     }
     for (task, report) in state.scm.reports.iter().enumerate() {
         rows.push((
@@ -297,8 +306,9 @@ fn short_status(state: &State, liveness: Liveness) -> String {
 fn activity(state: &State) -> Option<String> {
     Some(match &state.phase {
         Phase::Checking => {
-            let check = state.checks.iter().position(Option::is_none)?;
-            format!("checking {}", check_command(state, check))
+            let next = state.checks.iter().position(Option::is_none);
+            let probed = state.next_probe().map(|(check, _)| check);
+            format!("checking {}", check_command(state, next.or(probed)?))
         }
         Phase::Looking => look_text::activity(state),
         Phase::Committing => format!("git {}", task_name(state, state.next_scm_task()?)),

@@ -1,6 +1,8 @@
 //! Formats the summary at the end of a run: outcome, effort, changes and the next step.
 
-use super::{StyledText, TextStyle, event_line, one_line, outcome_text, scm_text, worktree_text};
+use super::{
+    StyledText, TextStyle, event_line, label_text, one_line, outcome_text, scm_text, worktree_text,
+};
 use crate::engine::format::{duration, iteration_count, thousands};
 use crate::engine::{Liveness, Outcome, State, Status};
 use crate::store::JournalHeader;
@@ -39,12 +41,14 @@ pub(crate) fn text(
         text.push("\n");
     };
     row("took", &took(state), None);
-    for (check, report) in state.plan.proof.checks.iter().zip(&state.checks) {
+    let checks = state.plan.proof.checks.iter().zip(&state.checks);
+    for (index, (check, report)) in checks.enumerate() {
         let (verdict, style) = match report {
             Some(report) if report.is_green() => (event_line::verdict(report), TextStyle::Green),
             Some(report) => (event_line::verdict(report), TextStyle::Red),
             None => ("not run".into(), TextStyle::Yellow),
         };
+        let verdict = verdict + &label_text::suffix(state, index);
         row("check", &one_line(&check.command), Some((&verdict, style)));
     }
     for (task, report) in state.scm.reports.iter().enumerate() {
@@ -69,6 +73,9 @@ pub(crate) fn text(
     }
     for child in children {
         row("child", "", Some((&one_line(child), TextStyle::Red)));
+    }
+    if let Some(review) = outcome_text::review(state) {
+        row("review", "", Some((&one_line(&review), TextStyle::Yellow)));
     }
     row("changed", &one_line(changed), None);
     if let Some(worktree) = &state.plan.worktree {
@@ -130,6 +137,9 @@ pub(crate) fn result(name: &str, state: &State, children: &[String]) -> String {
     }
     if let Some(better) = outcome_text::better(name, state) {
         let _ = writeln!(text, "  {}", one_line(&better));
+    }
+    if let Some(review) = outcome_text::review(state) {
+        let _ = writeln!(text, "  review {}", one_line(&review));
     }
     for child in children {
         let _ = writeln!(text, "  child {}", one_line(child));

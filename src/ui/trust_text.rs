@@ -1,7 +1,7 @@
 //! Formats text about the trust in a project's settings: what they would run, and the question
 //! whether they may.
 
-use super::tty::error_width;
+use super::tty::{error_height, error_width};
 use super::wrap::hang_all;
 use super::{display_width, hang, one_line};
 use crate::engine::plain_text::visible;
@@ -43,14 +43,24 @@ pub(crate) fn describe(file: &GuardedFile, workspace: &Path, diff: Option<&str>)
     text
 }
 
-/// Returns the question whether to trust the files that were described.
-pub(crate) fn question(files: usize) -> String {
-    let these = if files == 1 {
-        "this file"
+/// Returns the question whether to trust the files that were described in `rows` rows. If the
+/// description does not fit the screen, the question says so and names the keys again.
+pub(crate) fn question(files: &[GuardedFile], rows: usize) -> String {
+    let (these, set) = if files.len() == 1 {
+        ("this file", "It sets")
     } else {
-        "these files"
+        ("these files", "They set")
     };
-    format!("Trust {these} to run all of that as you? [y/N] ")
+    let is_longer = error_height().is_some_and(|height| rows >= height);
+    let summary = is_longer.then(|| {
+        let text = format!(
+            "That was longer than your screen ({rows} rows): scroll up before you answer. {set} {}.\n",
+            keys(files)
+        );
+        hang(&text, error_width(), 0, 2).into_owned()
+    });
+    let summary = summary.unwrap_or_default();
+    format!("{summary}Trust {these} to run all of that as you? [y/N] ")
 }
 
 /// Returns the note of a command that executes nothing.

@@ -35,6 +35,12 @@ pub(crate) fn error_width() -> Option<usize> {
     width_of(stderr())
 }
 
+/// Returns the height of the terminal on standard error. `None` if it is unknown.
+pub(super) fn error_height() -> Option<usize> {
+    let size = rustix::termios::tcgetwinsize(stderr()).ok()?;
+    (size.ws_row > 0).then(|| usize::from(size.ws_row))
+}
+
 fn width_of(terminal: impl AsFd) -> Option<usize> {
     let size = rustix::termios::tcgetwinsize(terminal).ok()?;
     Some(if size.ws_col == 0 {

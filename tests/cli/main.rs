@@ -13,6 +13,7 @@ mod hooks_typed;
 #[path = "../it/kit.rs"]
 mod kit;
 mod model;
+mod sandbox;
 mod scenes;
 mod stage;
 

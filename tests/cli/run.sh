@@ -45,6 +45,20 @@ if ((${#fence[@]} == 0)); then
     skipped+=(needs_fence)
 fi
 
+# The same sandboxes as in test.sh.
+if ! bwrap --unshare-pid --ro-bind / / --proc /proc --dev /dev true 2>/dev/null; then
+    missing+=('bwrap does not work here: the tests of --sandbox are SKIPPED')
+    skipped+=(needs_bwrap)
+elif [[ $PWD/ == /tmp/* || $PWD/ == "${TMPDIR:-/tmp}"/* ]]; then
+    # In the sandbox, the directory of temporary files is another one.
+    missing+=('the agents are installed in a directory of temporary files: the tests of --sandbox are SKIPPED')
+    skipped+=(needs_bwrap)
+fi
+if ! bash tests/landlock.sh; then
+    missing+=('no Landlock here: the tests of --sandbox=landlock are SKIPPED')
+    skipped+=(needs_landlock)
+fi
+
 banner() {
     ((${#missing[@]})) || return 0
     printf '\n################################################################\n' >&2

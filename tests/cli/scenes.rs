@@ -15,15 +15,15 @@ macro_rules! with {
 }
 
 with! {
-    claude CLAUDE: red_then_green promise_in_a_result stop_in_a_tool not_allowed bad_key;
+    claude CLAUDE: red_then_green promise_in_a_result stop_in_a_tool not_allowed bad_key own_paths;
     old_claude OLD_CLAUDE: red_then_green promise_in_a_result stop_in_a_tool not_allowed bad_key;
-    codex CODEX: red_then_green promise_in_a_result stop_in_a_tool not_allowed bad_key;
-    copilot COPILOT: red_then_green promise_in_a_result stop_in_a_tool;
-    droid DROID: red_then_green promise_in_a_result stop_in_a_tool;
-    gemini GEMINI: red_then_green promise_in_a_result stop_in_a_tool;
-    opencode OPENCODE: red_then_green stop_in_a_tool own_costs;
-    pi PI: red_then_green promise_in_a_result stop_in_a_tool own_costs;
-    qwen QWEN: red_then_green promise_in_a_result stop_in_a_tool;
+    codex CODEX: red_then_green promise_in_a_result stop_in_a_tool not_allowed bad_key own_paths;
+    copilot COPILOT: red_then_green promise_in_a_result stop_in_a_tool own_paths;
+    droid DROID: red_then_green promise_in_a_result stop_in_a_tool own_paths;
+    gemini GEMINI: red_then_green promise_in_a_result stop_in_a_tool own_paths;
+    opencode OPENCODE: red_then_green stop_in_a_tool own_costs own_paths;
+    pi PI: red_then_green promise_in_a_result stop_in_a_tool own_costs own_paths;
+    qwen QWEN: red_then_green promise_in_a_result stop_in_a_tool own_paths;
 }
 
 /// The model makes the promise that ends the loop.
@@ -222,4 +222,51 @@ pub(crate) fn cost(stage: &Stage, expected: &[f64]) {
     assert!(all, "{costs:?} and not {expected:?}");
     let total = stage.test.status("a")["cost_usd"].as_f64().unwrap();
     assert!(close((&total, &expected.iter().sum())), "{total} in all");
+}
+
+/// Without a sandbox, the agent writes nothing in the home directory but the paths that its preset
+/// names: with one, it could not write anything else.
+fn own_paths(cli: &Cli) {
+    let mut stage = Stage::set(cli, []);
+    if cli.name == "claude" {
+        stage.unset("CLAUDE_CONFIG_DIR");
+    }
+    stage.model.add([
+        (cli.write)(&stage.path("one.txt"), "hello"),
+        (cli.shell)("true"),
+        promise(),
+    ]);
+    let home = stage.test.root().join("home");
+    let before = files_below(&home);
+    stage.run(&["--approve", "all", "-m", "1"]).exits(0);
+    let plan = stage.test.journal("a").remove(0)["plan"].take();
+    let own: Vec<&str> = plan["agent"]["own_paths"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|path| path.as_str().unwrap())
+        .collect();
+    let foreign: Vec<_> = files_below(&home)
+        .into_iter()
+        .filter(|path| !before.contains(path))
+        .filter(|path| {
+            !own.iter()
+                .any(|own| path.starts_with(own.trim_end_matches('/')))
+        })
+        .collect();
+    assert!(foreign.is_empty(), "{foreign:?} are not in {own:?}");
+}
+
+/// Returns all files below a directory.
+fn files_below(dir: &std::path::Path) -> Vec<std::path::PathBuf> {
+    let entries = std::fs::read_dir(dir).into_iter().flatten().flatten();
+    entries
+        .flat_map(|entry| {
+            if entry.file_type().unwrap().is_dir() {
+                files_below(&entry.path())
+            } else {
+                vec![entry.path()]
+            }
+        })
+        .collect()
 }

@@ -75,7 +75,9 @@ fn a_loop_and_rm_change_nothing_in_the_repository_but_what_was_asked() {
     run(&test, &[]).exits(1);
     let refs = test.sh("git for-each-ref --format='%(refname)' refs/ralph");
     assert_eq!(refs.lines().count(), 4, "{refs}");
+    test.ralph(&["verify", "a"]).exits(0);
     test.ralph(&["rewind", "a", "0"]).exits(0);
+    test.ralph(&["verify", "a"]).exits(0);
     test.ralph(&["rm", "a"]).exits(0);
     let after = repository(&test);
     let names = before.keys().chain(after.keys());

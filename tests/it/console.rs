@@ -548,6 +548,8 @@ fn json_prints_one_event_per_line_and_the_last_is_the_result() {
     let names: Vec<&str> = events
         .iter()
         .filter_map(|event| event["event"].as_str())
+        // How often a check runs before the first iteration depends on the machine.
+        .filter(|name| *name != "probed")
         .collect();
     assert_eq!(
         names,
@@ -555,6 +557,7 @@ fn json_prints_one_event_per_line_and_the_last_is_the_result() {
             "opened",
             "checkpointed",
             "checked",
+            "labeled",
             "started",
             "spawned",
             "ended",

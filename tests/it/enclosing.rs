@@ -2,7 +2,8 @@
 //! that it started.
 
 use crate::crash::{kill_now, supervisor};
-use crate::kit::{Test, until};
+use crate::kit::{Test, alive, until};
+use crate::spawn::tmux;
 use serde_json::json;
 use std::fs;
 
@@ -62,6 +63,7 @@ fn an_agent_cannot_control_other_loops_whatever_its_environment_says() {
         "rm b",
         "rewind b 0",
         "rm --ended",
+        "attach b",
     ];
     let tries = verbs.map(|verb| {
         format!(
@@ -84,6 +86,11 @@ fn an_agent_cannot_control_other_loops_whatever_its_environment_says() {
         "{told}"
     );
     assert!(told.contains("cannot run `ralph rm --ended`"), "{told}");
+    let attach = told.lines().rev().filter(|line| line.contains("error:"));
+    let refused = attach
+        .take(3)
+        .filter(|line| line.contains("an agent cannot control"));
+    assert_eq!(refused.count(), 3, "{told}");
     assert_eq!(test.status("b")["max_iterations"], 3);
     assert!(test.events("b", "answered").is_empty());
 }
@@ -264,4 +271,38 @@ fn a_person_s_shell_in_a_tmux_server_that_an_agent_started_is_outside() {
     let done = run(&test, &agent).exits(0);
     assert_eq!(test.read("code"), "0\n", "{done:?}");
     assert_eq!(test.status("b")["max_iterations"], 7);
+}
+
+#[test]
+fn a_tmux_server_that_an_agent_s_spawn_started_keeps_a_person_s_windows() {
+    let test = Test::new();
+    // The server starts for the window of `kid`.
+    let agent = format!(
+        "test $RALPH_ITERATION = 2 || {RALPH} spawn t --name kid --share-workspace -m 1 -- sleep 600"
+    );
+    let args = ["run", "t", "--name", "a", "-m", "2", "--no-promise"];
+    let more = ["--delay", "1h", "--share-workspace", "--", "sh", "-c"];
+    let live = test.start(&[&args[..], &more, &[&agent]].concat());
+    until("the rest after the first iteration", || {
+        test.loop_dir("a").exists() && test.events("a", "ended").len() == 1
+    });
+    let command = "echo $$ >person; exec sleep 600";
+    let dir = test.workspace().display().to_string();
+    tmux(
+        &test,
+        &["new-window", "-d", "-t", "ralph:", "-c", &dir, command],
+    );
+    until("the person's window", || !read(&test, "person").is_empty());
+    let person = read(&test, "person").trim().parse().unwrap();
+    test.ralph(&["stop", "kid"]).exits(0);
+    test.ralph(&["resume", "--now", "a"]).exits(0);
+    live.end().exits(0);
+    let is_alive = alive(person);
+    tmux(&test, &["kill-server"]);
+    until("the end of the window", || !alive(person));
+    assert!(is_alive, "the window outlived the loop's sweeps");
+}
+
+fn read(test: &Test, name: &str) -> String {
+    fs::read_to_string(test.workspace().join(name)).unwrap_or_default()
 }

@@ -1,7 +1,7 @@
 //! Hostile repositories: commands that only look run no program that the repository's git settings
 //! name.
 
-use crate::kit::Test;
+use crate::kit::{RUN_ONCE, Test};
 use std::path::PathBuf;
 
 /// What a hostile repository sets, and the git command that would run the program.
@@ -241,4 +241,42 @@ fn a_commit_runs_the_filters_that_the_user_configured() {
     assert_eq!(test.sh("git show ralph/a:made.big"), "YES\n");
     test.sh("git merge -q ralph/a");
     test.ralph(&["rm", "a", "--worktree"]).exits(0);
+}
+
+#[test]
+fn a_working_tree_that_the_configuration_moves_is_refused() {
+    let test = Test::git().file("../mine", "private\n");
+    test.sh("git config core.worktree ../..");
+    for args in [
+        &["run", "x", "--name", "a", "-m", "1", "--", "true"][..],
+        &["run", "x", "--scm", "commit", "--dry-run", "--", "true"],
+    ] {
+        test.ralph(args)
+            .exits(2)
+            .complains("moves its working tree to ");
+    }
+    test.sh("git config --unset core.worktree");
+    test.ralph(&RUN_ONCE).exits(0);
+}
+
+#[test]
+fn a_link_in_place_of_ralph_s_directory_leads_nowhere() {
+    for (link, target) in [
+        (".ralph", "../elsewhere"),
+        (".ralph/task", "../../elsewhere"),
+    ] {
+        let test = Test::git();
+        std::fs::create_dir(test.root().join("elsewhere")).unwrap();
+        test.sh(&format!("mkdir -p $(dirname {link}) && ln -s {target} {link} && git add -f . && git commit -qm x"));
+        test.ralph(&RUN_ONCE)
+            .exits(2)
+            .complains(&format!("{link} is a link to a directory outside "));
+        let mut written = std::fs::read_dir(test.root().join("elsewhere")).unwrap();
+        assert!(written.next().is_none());
+        // Inside the repository, a link is the project's own business.
+        test.sh(&format!(
+            "rm {link} && mkdir ours && ln -s $PWD/ours {link}"
+        ));
+        test.ralph(&RUN_ONCE).exits(0);
+    }
 }

@@ -13,6 +13,19 @@ use tempfile::TempDir;
 /// The maximum time that a test waits for a condition before it fails.
 const PATIENCE: Duration = Duration::from_secs(60);
 
+/// Runs a loop called `a` for one iteration, in which its agent does nothing.
+pub(crate) const RUN_ONCE: [&str; 9] = [
+    "run",
+    "x",
+    "--name",
+    "a",
+    "-m",
+    "1",
+    "--no-promise",
+    "--",
+    "true",
+];
+
 /// A test's own directories. On drop, no process with the test's marker may be alive.
 pub(crate) struct Test {
     root: TempDir,
@@ -187,7 +200,11 @@ impl Test {
         }
         let program = self.root.path().join("ralph-for-all");
         if !program.exists() {
-            fs::copy(env!("CARGO_BIN_EXE_ralph"), &program).unwrap();
+            // If this process had the file open for writing, a test on another thread could pass the
+            // descriptor on to a program it starts, and no process can execute a file in that state.
+            let mut copy = Command::new("cp");
+            copy.arg(env!("CARGO_BIN_EXE_ralph")).arg(&program);
+            assert!(copy.status().unwrap().success());
         }
         let mut command = self.command(program);
         command.args(self.trusting(args)).uid(65534).gid(65534);

@@ -1,7 +1,7 @@
 //! Pipes, links, directories and huge files in place of a loop's files: no command hangs, runs out
 //! of memory or fails to reach the other loops, and the loop can be removed.
 
-use crate::kit::{Done, Test};
+use crate::kit::{Done, RUN_ONCE, Test};
 use std::fs;
 use std::time::Duration;
 
@@ -170,18 +170,7 @@ fn obstacles_that_an_agent_places_do_not_hang_its_loop() {
 fn obstacles_in_place_of_a_workspace_lock_do_not_stop_a_new_loop() {
     for (what, obstacle) in OBSTACLES {
         let test = Test::new();
-        let run = [
-            "run",
-            "x",
-            "--name",
-            "a",
-            "-m",
-            "1",
-            "--no-promise",
-            "--",
-            "true",
-        ];
-        test.ralph(&run).exits(0);
+        test.ralph(&RUN_ONCE).exits(0);
         let locks: Vec<_> = fs::read_dir(test.state_dir().join("workspaces"))
             .unwrap()
             .collect();

@@ -23,7 +23,7 @@ const KEYS: [&str; 15] = [
     "tested",
     "approve",
 ];
-const OPTIONAL: [&str; 14] = [
+const OPTIONAL: [&str; 16] = [
     "allow",
     "reason",
     "error-lines",
@@ -38,6 +38,8 @@ const OPTIONAL: [&str; 14] = [
     "keys",
     "inside",
     "own-paths",
+    "own-sandbox",
+    "credentials",
 ];
 const LEVELS: [&str; 3] = ["none", "edits", "all"];
 const MEANINGS: [&str; 5] = ["waiting", "login", "usage", "permission", "limit"];

@@ -287,7 +287,7 @@ fn notify_for_a_pause_has_the_documented_fields() {
     live.end().exits(3);
     let notification: Value = serde_json::from_str(&test.read("told")).unwrap();
     let mut listed = names("scripting.md", "## `--notify`");
-    for only_at_an_ending in ["at", "at_ms", "ms"] {
+    for only_at_an_ending in ["at", "at_ms", "ms", "end"] {
         assert!(listed.remove(only_at_an_ending));
     }
     assert_eq!(fields(&notification), listed);

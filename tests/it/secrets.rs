@@ -1,5 +1,7 @@
 //! The billing of an agent, the variables that are not passed to it, and redaction in every file.
 
+mod hosts;
+mod inputs;
 mod leaks;
 mod random;
 mod streams;

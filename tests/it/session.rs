@@ -1,6 +1,7 @@
 //! A loop inside a client's session: the input of its hooks, and their answers.
 
 mod adoption;
+mod hostile;
 
 use crate::kit::{Done, Test, until};
 use serde_json::{Value, json};
@@ -1037,4 +1038,17 @@ fn the_logs_of_a_session_s_checks_carry_the_name_of_its_loop() {
     let log = format!(".ralph/guardrail_1_echo-no-false_{NAME}.log");
     assert!(prompt.contains(&log), "{prompt}");
     assert!(test.workspace().join(log).exists());
+}
+
+#[test]
+fn a_session_says_that_the_sandbox_does_not_apply() {
+    let test = Test::git();
+    test.write("../home/.config/ralph/settings.toml", "sandbox = true\n");
+    let printed = Session::of(&test).start_loop("Fix it. --max-iterations 3");
+    assert!(
+        printed
+            .contains("The setting sandbox does not apply here: Claude Code itself runs the agent"),
+        "{printed}"
+    );
+    assert_eq!(test.status(NAME)["sandbox"], Value::Null);
 }

@@ -47,12 +47,26 @@ const KEYS: &[(&str, &str, &str, &str)] = &[
         r#""prepend""#,
     ),
     ("preflight", "false", "/proof/preflight", "false"),
+    ("weakChecks", "true", "/proof/weak_checks", r#""accept""#),
     (
         "secondLook",
         r#""always""#,
         "/proof/second_look",
         r#""always""#,
     ),
+    (
+        "hiddenChecks",
+        r#"["make held-out"]"#,
+        "/proof/checks/1/hidden",
+        "true",
+    ),
+    (
+        "setup",
+        r#""npm ci""#,
+        "/proof/setup/command",
+        r#""npm ci""#,
+    ),
+    ("sealed", "true", "/proof/sealed", "true"),
     ("protect", r#"["api/"]"#, "/proof/protect/0", r#""api/""#),
     ("allow", r#"["golden/"]"#, "/proof/allow/0", r#""golden/""#),
     ("checkpoints", "false", "/checkpoints", "null"),
@@ -61,6 +75,7 @@ const KEYS: &[(&str, &str, &str, &str)] = &[
     ("allowUnknownCost", "true", "/limits/cost_usd", "2.0"),
     ("maxTime", r#""2h""#, "/limits/time_ms", "7200000"),
     ("maxFailures", "9", "/limits/failures", "9"),
+    ("maxPeeks", "2", "/limits/peeks", "2"),
     ("maxRest", r#""2h""#, "/limits/rest_ms", "7200000"),
     ("iterationTimeout", "90", "/limits/iteration_ms", "90000"),
     (
@@ -116,7 +131,9 @@ const KEYS: &[(&str, &str, &str, &str)] = &[
 /// Returns other keys that are needed for a key to have a visible effect.
 fn companion_keys(key: &str) -> Value {
     match key {
-        "checkTimeout" | "onFail" | "scm" | "untilGreen" => json!({ "checks": ["true"] }),
+        "checkTimeout" | "onFail" | "scm" | "untilGreen" | "hiddenChecks" => {
+            json!({ "checks": ["true"] })
+        }
         "maxCost" => json!({ "allowUnknownCost": true }),
         "allowUnknownCost" => json!({ "maxCost": 2.0 }),
         "agents" => json!({ "agent": "mine" }),
@@ -136,6 +153,8 @@ fn every_key_of_a_settings_file_takes_effect() {
             "allowApiKey",
             "quiet",
             "raw",
+            // Needs a system that can confine processes: tests/it/sandbox.
+            "sandbox",
             "stream",
             "tmux",
             "tmuxSocket",
@@ -796,8 +815,8 @@ fn an_unreadable_settings_file_is_reported() {
     test.sh("rm -r .ralph && ln -s .ralph .ralph");
     refused(
         &[],
-        "cannot look for settings in ",
-        "fix the directory's permissions",
+        ".ralph is a link to a directory outside ",
+        "remove the link .ralph",
     );
 }
 

@@ -321,6 +321,32 @@ fn a_moved_state_directory_ends_the_loop_with_a_message() {
     assert_eq!(spawned(&test), 2);
 }
 
+mod needs_mounts {
+    use super::*;
+
+    #[test]
+    fn a_state_directory_that_is_unmounted_ends_the_loop_with_a_message() {
+        let test = Test::new();
+        let ralph = env!("CARGO_BIN_EXE_ralph");
+        // The loop's directory lies on a file system that the agent takes away; the lazy unmount
+        // leaves the runner its open files.
+        let agent = "umount -l $RALPH_STATE_DIR";
+        let script = format!(
+            "mount -t tmpfs none $RALPH_STATE_DIR || exit 99\n\
+             {ralph} run x --name a -m 3 --no-promise -- sh -c 'echo >>../ran; {agent}'\n\
+             code=$?; ls -A $RALPH_STATE_DIR >../left; exit $code"
+        );
+        let mut command = test.command("unshare");
+        command.args(["-Urm", "sh", "-c", &script]);
+        test.start_command(command)
+            .end()
+            .exits(1)
+            .complains("the loop's directory was deleted or moved: ");
+        assert_eq!(test.read("../ran"), "\n", "no second iteration");
+        assert_eq!(test.read("../left"), "", "nothing was created in its place");
+    }
+}
+
 #[test]
 fn a_link_in_place_of_the_task_directory_leads_nowhere() {
     let test = Test::new().file("mine/progress.md", "notes\n");

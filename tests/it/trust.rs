@@ -72,6 +72,8 @@ fn every_key_that_runs_or_widens_is_refused_until_it_is_trusted() {
         ),
         ("approve", "approve = 'ALL'\n"),
         ("allowApiKey", "allow-api-key = true\n"),
+        ("sandbox", "sandbox = false\n"),
+        ("sandbox", "sandbox = 'landlock'\n"),
         ("allow", "allow = ['tests/**']\n"),
         ("model", "model = '--evil'\n"),
         ("scm.tasks", "scm = ['commit']\n"),
@@ -452,6 +454,21 @@ mod needs_script {
     use super::*;
 
     const QUESTION: &str = "Trust this file to run all of that as you? [y/N] ";
+
+    #[test]
+    fn a_question_that_does_not_fit_the_screen_ends_with_what_is_set() {
+        let checks = vec!["\"true\""; 60].join(", ");
+        let test = hostile(&format!("notify = 'touch ../pwned'\nchecks = [{checks}]\n"));
+        let setting = "stty rows 20 cols 100;";
+        let live = test.start_on_terminal_with(setting, &["run", "hi", "--name", "a"]);
+        live.until_out(QUESTION);
+        let out = live.out();
+        let summary = "rows): scroll up before you answer. It sets checks, notify.";
+        assert!(out.contains(summary), "{out}");
+        live.type_in("n\n");
+        live.end().exits(2);
+        assert_nothing_ran(&test);
+    }
 
     #[test]
     fn on_a_terminal_ralph_shows_what_would_run_and_asks_once() {

@@ -11,6 +11,7 @@
 
 mod acts;
 mod canonical;
+mod needle;
 mod stream;
 
 #[cfg(test)]
@@ -23,6 +24,7 @@ use crate::engine::Plan;
 use crate::engine::signals::fold_whitespace;
 use aho_corasick::{AhoCorasick, AhoCorasickKind, Input, MatchKind, packed};
 use canonical::Canonical;
+use needle::{Needle, RUN_MIN};
 use std::borrow::Cow;
 use std::ffi::{OsStr, OsString};
 use std::ops::Range;
@@ -49,11 +51,6 @@ const SECRET_NAME_PARTS: [&str; 12] = [
 const SECRET_MIN: usize = 8;
 /// Minimum length of a line that is redacted without the rest of its value, in bytes.
 const LINE_MIN: usize = 16;
-/// Minimum and maximum length of a run of characters by which a secret is found fast, in bytes.
-const RUN_MIN: usize = 4;
-const RUN_MAX: usize = 16;
-/// A canonical form of at least this length does not occur by chance, whatever it leaves out.
-const SHORT_FORM: usize = 6;
 
 /// Replaces a fixed set of secrets with the names of their variables.
 #[derive(Clone, Default)]
@@ -70,15 +67,6 @@ struct Secrets {
     exact: Vec<Exact>,
     /// Maximum number of bytes that may be the start of a secret.
     undecided_max: usize,
-}
-
-/// A text to be redacted.
-struct Needle {
-    canonical: Vec<u8>,
-    placeholder: String,
-    /// Number of backslashes that a match must contain, because the canonical form alone is too
-    /// short.
-    backslashes: usize,
 }
 
 /// A text that can be replaced with a placeholder and restored exactly.
@@ -125,8 +113,8 @@ impl Redactor {
             let name = name.to_string_lossy();
             for (placeholder, text) in texts_of(&name, &value) {
                 if let Some(needle) = Needle::new(placeholder, &text) {
+                    runs.push(needle.run.clone());
                     needles.push(needle);
-                    runs.push(plain_run(&text).to_owned());
                 }
             }
             exact.extend(
@@ -240,6 +228,29 @@ impl Redactor {
         names
     }
 
+    /// Redacts a regular expression in place such that it matches redacted output. Returns the names
+    /// of the secrets that occurred.
+    pub(crate) fn redact_pattern(&self, pattern: &mut String) -> Vec<String> {
+        let Some(secrets) = &self.0 else {
+            return Vec::new();
+        };
+        let bytes = pattern.as_bytes();
+        // A value has backslashes in a pattern, which a fast search does not find.
+        let scan = secrets.scan_from(0, bytes, true, false);
+        let (mut redacted, mut names, mut from) = (Vec::new(), Vec::new(), 0);
+        for (place, needle) in scan.found {
+            let placeholder = &secrets.needles[needle].placeholder;
+            redacted.extend_from_slice(&bytes[from..place.start]);
+            redacted.extend_from_slice(regex::escape(placeholder).as_bytes());
+            let name = placeholder.trim_start_matches('[').split([':', ']']).next();
+            names.extend(name.map(str::to_owned));
+            from = place.end;
+        }
+        redacted.extend_from_slice(&bytes[from..]);
+        *pattern = String::from_utf8_lossy(&redacted).into_owned();
+        names
+    }
+
     /// Replaces the placeholders of the secrets `names` with their values.
     pub(crate) fn restore(&self, text: &str, names: &[String]) -> String {
         let exact = self.0.iter().flat_map(|secrets| &secrets.exact);
@@ -263,6 +274,13 @@ impl Secrets {
             (false, true) => bytes.len(),
             (false, false) => end,
         };
+        self.scan_from(from, bytes, is_complete, true)
+    }
+
+    /// Finds the secrets in a text after its first `from` bytes, as [`Secrets::scan`] does. With
+    /// `needs_run`, those without their run of characters are left out.
+    fn scan_from(&self, from: usize, bytes: &[u8], is_complete: bool, needs_run: bool) -> Scan {
+        let end = bytes.len().saturating_sub(self.undecided_max);
         let form = Canonical::new(&bytes[from..]);
         let undecided = |after: usize| {
             let len = if is_complete {
@@ -280,7 +298,9 @@ impl Secrets {
         {
             let needle = hit.pattern().as_usize();
             let place = form.original(hit.range());
-            if !self.needles[needle].is_plausible(&bytes[from..], &place) {
+            let candidate = &self.needles[needle];
+            let has_run = !needs_run || candidate.has_run(&bytes[from..][place.clone()]);
+            if !has_run || !candidate.is_plausible(&bytes[from..], &place) {
                 let after = &bytes[from + place.end..];
                 if !is_complete && after.iter().all(|byte| *byte == b'\\') {
                     // More backslashes may follow.
@@ -343,33 +363,6 @@ impl Secrets {
     }
 }
 
-impl Needle {
-    /// Returns `None` if nothing is left of the text in canonical form.
-    fn new(placeholder: String, text: &[u8]) -> Option<Self> {
-        let canonical = Canonical::new(text).text;
-        let is_short = canonical.len() < SHORT_FORM;
-        let backslashes = memchr::memchr_iter(b'\\', text).count();
-        (!canonical.is_empty()).then_some(Self {
-            canonical,
-            placeholder,
-            backslashes: if is_short { backslashes } else { 0 },
-        })
-    }
-
-    /// Returns whether the text at `place` is this secret and not a short word like it.
-    fn is_plausible(&self, bytes: &[u8], place: &Range<usize>) -> bool {
-        if self.backslashes == 0 {
-            return true;
-        }
-        let is_other = |byte: &u8| *byte != b'\\';
-        let start = bytes[..place.start].iter().rposition(is_other);
-        let end = bytes[place.end..].iter().position(is_other);
-        let start = start.map_or(0, |at| at + 1);
-        let end = end.map_or(bytes.len(), |at| place.end + at);
-        memchr::memchr_iter(b'\\', &bytes[start..end]).count() >= self.backslashes
-    }
-}
-
 impl Exact {
     /// Returns the texts of a secret that can be restored: its value, its value in a JSON string,
     /// and its lines.
@@ -415,13 +408,18 @@ fn is_secret_value(value: &[u8]) -> bool {
 }
 
 /// Returns the texts by which a secret is recognized, each with its placeholder: its value, the
-/// value on one line, and each of its lines.
+/// value without whitespace at its ends, the value on one line, and each of its lines.
 fn texts_of(name: &str, value: &OsStr) -> Vec<(String, Vec<u8>)> {
     let whole = format!("[{name}]");
     let text = value.to_string_lossy();
     let mut texts = vec![(whole.clone(), value.as_bytes().to_owned())];
+    // Settings and shells trim what they are given.
+    let trimmed = text.trim();
+    let is_trimmed = trimmed.len() < text.len() && is_secret_value(trimmed.as_bytes());
+    texts.extend(is_trimmed.then(|| (whole.clone(), trimmed.as_bytes().to_owned())));
     let folded = fold_whitespace(&text.replace("\\n", "\n"));
-    texts.extend((folded != text).then(|| (whole.clone(), folded.into_bytes())));
+    let is_folded = folded != text && is_secret_value(folded.as_bytes());
+    texts.extend(is_folded.then(|| (whole.clone(), folded.into_bytes())));
     texts.extend(matches!(text, Cow::Owned(_)).then(|| (whole, text.as_bytes().to_owned())));
     texts.extend(
         lines_of(&text)
@@ -440,26 +438,4 @@ fn lines_of(value: &str) -> impl Iterator<Item = (usize, &str)> {
         let is_secret = line.len() >= LINE_MIN && is_secret_value(line.as_bytes());
         (has_several && is_secret && !line.starts_with("-----")).then_some((index + 1, line))
     })
-}
-
-/// Returns the longest run of characters that no escaping changes, or its beginning.
-fn plain_run(text: &[u8]) -> &[u8] {
-    let (mut longest, mut start) = (&text[..0], 0);
-    let mut at = 0;
-    while at <= text.len() {
-        let is_plain = text.get(at).is_some_and(|byte| {
-            byte.is_ascii_alphanumeric() || b"-_.+=:,;@#%*()[]{}|~!?$^".contains(byte)
-        });
-        if is_plain {
-            at += 1;
-            continue;
-        }
-        if at - start > longest.len() {
-            longest = &text[start..at];
-        }
-        // What follows a backslash may itself be part of an escape.
-        at += if text.get(at) == Some(&b'\\') { 6 } else { 1 };
-        start = at;
-    }
-    &longest[..longest.len().min(RUN_MAX)]
 }

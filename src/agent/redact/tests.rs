@@ -54,6 +54,34 @@ fn secrets_are_replaced_by_their_names_and_nothing_else_is() {
 }
 
 #[test]
+fn a_value_is_a_secret_without_the_whitespace_at_its_ends_too() {
+    let redactor = redactor_of(&[("MY_KEY", " ab cd\nef-gh\n"), ("BLANK_KEY", "x         ")]);
+    assert_eq!(redactor.redact_text("(ab cd\nef-gh) x"), "([MY_KEY]) x");
+}
+
+#[test]
+fn a_redacted_pattern_matches_redacted_output() {
+    let redactor = redactor_of(&[
+        ("MY_KEY", "a.b+c(d)-12"),
+        ("PEM_KEY", "é.first-line-of-it\nx"),
+    ]);
+    for (pattern, redacted, names) in [
+        (
+            r"^done a\.b\+c\(d\)-12$",
+            r"^done \[MY_KEY\]$",
+            &["MY_KEY"][..],
+        ),
+        (r"(ü)a.b+c(d)-12.", r"(ü)\[MY_KEY\].", &["MY_KEY"]),
+        (r"é\.first-line-of-it", r"\[PEM_KEY:1\]", &["PEM_KEY"]),
+        (r"^no secret\.$", r"^no secret\.$", &[]),
+    ] {
+        let mut text = pattern.to_owned();
+        assert_eq!(redactor.redact_pattern(&mut text), names);
+        assert_eq!(text, redacted);
+    }
+}
+
+#[test]
 fn a_secret_is_redacted_however_the_bytes_are_split() {
     let text = b"a sk-abcdef-123456 b sk-abcdef-123456-and-more c sk-abc";
     for size in 1..text.len() {

@@ -13,7 +13,7 @@ use crate::client::slash;
 use crate::client::slash::SlashCommand;
 use crate::engine::event::{Request, RequestSource};
 use crate::engine::{Amount, ExitCode, Limit, LimitChange, Phase, Plan, State};
-use crate::lifecycle::error::CommandError;
+use crate::lifecycle::error::{CommandError, redact_message};
 use crate::lifecycle::handle::exemptions;
 use crate::lifecycle::locks::LoopLocks;
 use crate::lifecycle::session::{apply_hook_events, find};
@@ -24,6 +24,8 @@ use crate::runner::session::{HookEvent, SessionResult};
 use crate::store::{JournalHeader, LoopDir, LoopView, StateDir, view_with_inbox};
 use crate::ui::print::{warn, write_json};
 use crate::ui::session_text;
+use rustix::event::{PollFd, PollFlags, Timespec};
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -44,12 +46,13 @@ pub(crate) fn hook(command: &HookCommand) -> ExitCode {
     let response = if std::env::var_os("RALPH_ITERATION").is_some() {
         Ok(HookResponse::allow())
     } else {
-        let input = HookInput::read(std::io::stdin().lock()).map_err(|error| {
+        let stdin = StdinUntil(deadline(args, start));
+        let input = HookInput::read(stdin).map_err(|error| {
             let client = &args.client.title;
             CommandError::broken(format!("cannot read the hook input from {client}: {error}"))
         });
         input.and_then(|input| {
-            let call = HookCall::new(*args, input, start)?;
+            let call = HookCall::new(args, input, start)?;
             match command {
                 HookCommand::Prompt(_) => call.handle_prompt(),
                 HookCommand::Stop(_) => call.handle_stop(),
@@ -62,8 +65,34 @@ pub(crate) fn hook(command: &HookCommand) -> ExitCode {
     ExitCode::Success
 }
 
+/// Returns when the hook has to respond; `None` if the client waits without limit.
+fn deadline(args: &HookArgs, start: Instant) -> Option<Instant> {
+    let timeout = Duration::from_secs(args.within?);
+    Some(start + timeout.saturating_sub(DEADLINE_MARGIN.min(timeout / 4)))
+}
+
+/// Standard input that ends with an error at a deadline: a client that does not close its end must
+/// still get a response.
+struct StdinUntil(Option<Instant>);
+
+impl Read for StdinUntil {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        if let Some(deadline) = self.0 {
+            let left = deadline.saturating_duration_since(Instant::now());
+            let stdin = io::stdin();
+            let mut input = [PollFd::new(&stdin, PollFlags::IN)];
+            let left = Timespec::try_from(left).map_err(io::Error::other)?;
+            if rustix::event::poll(&mut input, Some(&left))? == 0 {
+                return Err(io::Error::other("it is not complete in time"));
+            }
+        }
+        rustix::io::read(io::stdin(), buffer).map_err(io::Error::from)
+    }
+}
+
 fn error_response(error: &CommandError) -> HookResponse {
-    HookResponse::allow_with_message(format!("⚠️ ralph: {}", error.one_line()))
+    let message = redact_message(&error.one_line());
+    HookResponse::allow_with_message(format!("⚠️ ralph: {message}"))
 }
 
 /// Prints a response. Ignores write errors, because they mean that the client no longer waits.
@@ -84,7 +113,7 @@ struct HookCall {
 }
 
 impl HookCall {
-    fn new(args: HookArgs, input: HookInput, start: Instant) -> Result<Self, CommandError> {
+    fn new(args: &HookArgs, input: HookInput, start: Instant) -> Result<Self, CommandError> {
         let project = args
             .client
             .project_dir()
@@ -94,13 +123,9 @@ impl HookCall {
         let project = project.map_err(|error| {
             CommandError::broken(format!("cannot find the session's directory: {error}"))
         })?;
-        let deadline = args.within.map(|seconds| {
-            let timeout = Duration::from_secs(seconds);
-            start + timeout.saturating_sub(DEADLINE_MARGIN.min(timeout / 4))
-        });
         let caller = HookCaller {
             process: process::client_process(),
-            deadline,
+            deadline: deadline(args, start),
         };
         Ok(Self {
             client: args.client,

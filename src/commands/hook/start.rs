@@ -307,6 +307,10 @@ fn draft_plan(
     let untrusted = records.remove_untrusted(&mut files, &call.project);
     let skipped = (!untrusted.is_empty()).then(|| trust_text::skipped(&untrusted));
     let mut stack = files.into_stack();
+    let sandbox = Settings::from_layers(&stack).sandbox.kind();
+    let unconfined = sandbox.map(|_| session_text::no_sandbox(&call.client.title));
+    let notes: Vec<String> = skipped.into_iter().chain(unconfined).collect();
+    let skipped = (!notes.is_empty()).then(|| notes.join("\n"));
     let presets = load_presets(&stack, &Settings::from_layers(&stack).agents)?;
     let mut values = Map::new();
     let mut set = |name: &str, value: Value| -> Result<(), CommandError> {

@@ -181,11 +181,9 @@ fn describe_checks(found: &[DetectedChecks], has_prompt: bool) -> String {
     if found.is_empty() {
         text.push_str("no checks detected: the settings contain an example\n");
     }
-    if !found
-        .iter()
-        .flat_map(|found| &found.checks)
-        .any(|check| can_run(check))
-    {
+    let mut checks = found.iter().flat_map(|found| &found.checks);
+    let has_checks = checks.any(|check| can_run(check));
+    if !has_checks {
         text.push_str("no check is enabled: a loop ends when the agent claims to be done\n");
     }
     let next = if has_prompt {
@@ -194,6 +192,9 @@ fn describe_checks(found: &[DetectedChecks], has_prompt: bool) -> String {
         "ralph run \"your task\", or ralph init"
     };
     let _ = writeln!(text, "next: review {NAME}, then {next}");
+    if has_checks {
+        text.push_str("ralph selftest shows whether these checks can be fooled\n");
+    }
     text
 }
 

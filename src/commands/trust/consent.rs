@@ -46,8 +46,8 @@ pub(crate) fn settle_trust(
     if is_inside || !can_ask() {
         return Err(refusal(&records, &untrusted, is_inside));
     }
-    show(&records, &untrusted, workspace);
-    if !ask(&trust_text::question(untrusted.len())) {
+    let rows = show(&records, &untrusted, workspace);
+    if !ask(&trust_text::question(&untrusted, rows)) {
         return Err(CommandError::usage(
             trust_text::declined(&untrusted),
             trust_text::how_to_do_without(&untrusted),
@@ -64,12 +64,17 @@ pub(crate) fn settle_trust(
     Ok(TrustStatus::Trusted)
 }
 
-/// Prints what the files would run, and how they have changed since the user trusted them.
-pub(super) fn show(records: &TrustRecords, files: &[GuardedFile], workspace: &Path) {
+/// Prints what the files would run, and how they have changed since the user trusted them. Returns
+/// the number of rows.
+pub(super) fn show(records: &TrustRecords, files: &[GuardedFile], workspace: &Path) -> usize {
+    let mut rows = 0;
     for file in files {
         let diff = records.diff(file);
-        print_notice(&trust_text::describe(file, workspace, diff.as_deref()));
+        let text = trust_text::describe(file, workspace, diff.as_deref());
+        rows += text.lines().count();
+        print_notice(&text);
     }
+    rows
 }
 
 fn refusal(records: &TrustRecords, files: &[GuardedFile], is_inside: bool) -> CommandError {
@@ -83,6 +88,6 @@ fn refusal(records: &TrustRecords, files: &[GuardedFile], is_inside: bool) -> Co
 }
 
 /// Returns whether this is a CI job, where settings come from the same commit as the job itself.
-fn is_ci() -> bool {
+pub(crate) fn is_ci() -> bool {
     std::env::var("CI").is_ok_and(|value| !matches!(value.as_str(), "" | "0" | "false"))
 }

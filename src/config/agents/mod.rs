@@ -5,16 +5,18 @@ mod preset;
 mod stream_flags;
 
 pub(crate) use defaults::defaults;
+pub(super) use preset::preset_for_program;
 pub(crate) use preset::{AgentPreset, install_hint, load_presets, presets};
 
 use super::billing;
 use super::keys::nearest;
+use super::sandbox;
 use super::settings::{AgentSettings, Settings};
 use super::{Config, ConfigError, LayerStack, RunRequest, config_error};
 use crate::agent::decode::dialect::Dialect;
 use crate::engine::plan::{Agent, Approve, DialectName, ExitMeaning, PromptDelivery, SCRIPT};
 use crate::os::program;
-use preset::{ApprovalArgs, preset_for_program};
+use preset::ApprovalArgs;
 
 /// Resolves the agent and its fallbacks for a run. Returns the fallbacks in their order.
 pub(crate) fn resolve_agents(
@@ -79,12 +81,11 @@ fn resolve_billing(config: &Config, agent: &mut Agent) {
         .iter()
         .flat_map(|(_, preset)| preset.session_variables.iter().cloned())
         .collect();
-    let program = agent.command.first().cloned().unwrap_or_default();
-    let known = presets.iter().find(|(name, _)| *name == agent.name);
-    if let Some((_, preset)) = known.or_else(|| preset_for_program(presets, &program)) {
+    if let Some(preset) = config.preset_of(agent) {
         let billing = billing::detect_billing(preset, config.settings.allow_api_key);
         (agent.payer, agent.held_back) = (billing.payer, billing.held_back);
         agent.own_paths = billing::own_paths(preset);
+        agent.credentials = sandbox::credentials(preset);
     }
 }
 
@@ -445,6 +446,7 @@ fn preset_agent(
         held_back: Vec::new(),
         unset: Vec::new(),
         own_paths: Vec::new(),
+        credentials: Vec::new(),
         model: settings.model.clone(),
         reports_cost: false,
         terminal,

@@ -3,6 +3,7 @@
 
 use crate::config::keys::key;
 use crate::config::layers::{merge, remove_nulls};
+use crate::config::sandbox::{CredentialPath, OwnSandbox};
 use crate::config::validate::normalize;
 use crate::config::{ConfigError, LayerStack, Origin, check_pattern, config_error};
 use crate::engine::plan::{
@@ -73,6 +74,8 @@ pub(crate) struct AgentPreset {
     #[serde(rename = "inside")]
     pub(crate) session_variables: Vec<String>,
     pub(crate) own_paths: Vec<String>,
+    pub(crate) own_sandbox: OwnSandbox,
+    pub(crate) credentials: Vec<CredentialPath>,
     pub(crate) version: Vec<String>,
     pub(crate) notes: String,
     pub(crate) tested: String,
@@ -221,7 +224,7 @@ fn parse_preset(name: &str, mut value: Value) -> Result<AgentPreset, ConfigError
     Ok(preset)
 }
 
-pub(super) fn preset_for_program<'a>(
+pub(in crate::config) fn preset_for_program<'a>(
     presets: &'a [(String, AgentPreset)],
     program: &str,
 ) -> Option<&'a (String, AgentPreset)> {

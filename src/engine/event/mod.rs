@@ -8,9 +8,12 @@ mod request;
 pub use report::{AgentReport, CheckReport, ProcessExit, TextSignals};
 pub use request::{Request, RequestSource};
 
+use super::label::{CheckProbe, Label};
 use super::limits::LimitChange;
 use super::long_rest::{LongRest, RestStage};
 use super::outcome::{OutcomeSummary, StopReason};
+use super::receipt::EndFacts;
+use super::review::Review;
 use super::scm::ScmTaskReport;
 use super::touched::TouchedFiles;
 use super::usage::Tokens;
@@ -92,6 +95,24 @@ pub enum Event {
         /// after other checks and outside git.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         tree: Option<String>,
+        /// The first files that the checks themselves wrote; empty after other checks than the last.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        written: Vec<String>,
+    },
+    /// Before the first iteration, a check ran once more, in a view of the workspace.
+    Probed {
+        /// The check's index in the plan.
+        check: usize,
+        /// How the view differed from the workspace.
+        probe: CheckProbe,
+        /// The check's result; `None` if it could not run.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        report: Option<CheckReport>,
+    },
+    /// Before the first iteration, the checks were labeled by what they can prove.
+    Labeled {
+        /// The labels, in the plan's order.
+        labels: Vec<Label>,
     },
     /// Before the second look, the files were compared with the loop's start.
     Surveyed {
@@ -105,6 +126,14 @@ pub enum Event {
         /// Why the checks cannot run again; `None` if they can.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         failure: Option<String>,
+    },
+    /// The setup command ended in the view.
+    #[serde(rename = "set_up")]
+    SetUp {
+        /// The number of the latest iteration.
+        iteration: u32,
+        /// The command's result.
+        report: CheckReport,
     },
     /// A check ended in the view, with the tests and settings that the loop began with.
     Rechecked {
@@ -141,6 +170,10 @@ pub enum Event {
         /// Why there is no checkpoint; `None` if there is one, and outside git.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         failure: Option<String>,
+        /// The ID of the HEAD commit, for the checkpoint of the start; `None` for others, and before
+        /// the first commit.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        head: Option<String>,
     },
     /// A person put the files back to a checkpoint.
     Rewound {
@@ -285,6 +318,13 @@ pub enum Event {
         /// they ran; `None` otherwise.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         better: Option<u32>,
+        /// Added lines that a person should read; `None` if there are none, or if no two checkpoints
+        /// could be compared.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        review: Option<Review>,
+        /// The commit and the versions at the end; `None` if no iteration was started.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        end: Option<EndFacts>,
     },
     /// An event written by a later version of ralph.
     #[serde(other)]
@@ -297,8 +337,22 @@ impl Event {
     pub(crate) fn edit_texts(&mut self, edit: &mut dyn FnMut(&mut String)) {
         match self {
             Self::Answered { text, .. } => edit(text),
-            Self::Checked { report, .. } | Self::Rechecked { report, .. } => {
-                report.line.iter_mut().for_each(edit);
+            Self::Checked {
+                report, written, ..
+            } => {
+                written.iter_mut().for_each(&mut *edit);
+                report.edit_texts(edit);
+            }
+            Self::Rechecked { report, .. } | Self::SetUp { report, .. } => report.edit_texts(edit),
+            Self::Probed { report, .. } => {
+                if let Some(report) = report {
+                    report.edit_texts(edit);
+                }
+            }
+            Self::Labeled { labels } => {
+                for label in labels {
+                    edit(&mut label.why);
+                }
             }
             Self::Surveyed {
                 touched,
@@ -319,9 +373,14 @@ impl Event {
             Self::Ended { report, .. } => report.edit_texts(edit),
             Self::TurnFailed { message, .. } => edit(message),
             Self::Faulted { detail, .. } => edit(detail),
-            Self::Finished { outcome, .. } => {
+            Self::Finished {
+                outcome, review, ..
+            } => {
                 edit(&mut outcome.why);
                 edit(&mut outcome.detail);
+                if let Some(review) = review {
+                    review.edit_texts(edit);
+                }
             }
             Self::Opened { .. }
             | Self::Asked { .. }
@@ -402,6 +461,8 @@ pub enum Fault {
     Disk,
     /// There is a cost limit, but the cost cannot be determined.
     Cost,
+    /// Every check is broken or hides failures.
+    WeakChecks,
     /// The client session is lost, or the loop file in the workspace is unreadable.
     Session,
 }
@@ -422,6 +483,7 @@ impl Fault {
             Self::Survivors => "survivors",
             Self::Disk => "disk",
             Self::Cost => "cost",
+            Self::WeakChecks => "weak-checks",
             Self::Session => "session",
         }
     }

@@ -2,7 +2,9 @@
 
 use super::{Marker, is_default};
 use crate::engine::failure::AgentFailure;
+use crate::engine::label::Label;
 use crate::engine::test_counts::TestCounts;
+use crate::engine::test_names::{MissingTests, RecordedTests};
 use crate::engine::usage::Tokens;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -51,15 +53,39 @@ pub struct CheckReport {
     /// How many tests passed, failed and were skipped; `None` if its output does not say.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tests: Option<TestCounts>,
+    /// Where the names of its tests are recorded, before the first iteration; `None` if its output
+    /// has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub recorded_tests: Option<RecordedTests>,
+    /// Tests that ran before the first iteration and did not pass now; `None` if all did, or if
+    /// the names are unknown.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub missing_tests: Option<MissingTests>,
+    /// The pattern that its output had to match and does not; `None` if it matches, or no pattern
+    /// was asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unmatched: Option<String>,
     /// The line of its output that says why it is red; `None` if it is green or printed nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub line: Option<String>,
+    /// In preflight, the label of a check that is broken or swallowed; `None` for any other.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub label: Option<Label>,
 }
 
 impl CheckReport {
-    /// Returns whether the check passed: it exited with 0 in time.
+    /// Returns whether the check passed: it exited with 0 in time, and its output matches the
+    /// pattern, if one was asked for.
     pub fn is_green(&self) -> bool {
-        self.exit.is_success() && !self.timed_out
+        self.exit.is_success() && !self.timed_out && self.unmatched.is_none()
+    }
+
+    /// Applies `edit` to every text from the check.
+    pub(super) fn edit_texts(&mut self, edit: &mut dyn FnMut(&mut String)) {
+        let missing = self.missing_tests.iter_mut();
+        let names = missing.flat_map(|missing| &mut missing.names);
+        let label = self.label.iter_mut().map(|label| &mut label.why);
+        names.chain(&mut self.line).chain(label).for_each(edit);
     }
 }
 

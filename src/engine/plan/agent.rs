@@ -70,8 +70,13 @@ pub(crate) struct Agent {
     #[serde(default)]
     pub(crate) unset: Vec<String>,
     /// Absolute paths outside the workspace that the agent writes for itself, such as its settings.
+    /// A directory ends with a slash.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) own_paths: Vec<String>,
+    /// Absolute paths of other tools' credentials that the agent reads. A sandbox leaves them
+    /// visible.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) credentials: Vec<String>,
     /// The model to use; `None` if the agent chooses.
     #[serde(default)]
     pub(crate) model: Option<String>,

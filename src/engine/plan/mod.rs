@@ -6,13 +6,15 @@
 
 mod agent;
 mod proof;
+mod sandbox;
 
 pub use agent::Approve;
 pub(crate) use agent::{
     Agent, AllowRule, DialectName, ExitCodeRule, ExitMeaning, FailurePattern, PromptDelivery,
     SCRIPT,
 };
-pub(crate) use proof::{Check, OnFail, Proof, SIGNAL_KINDS, Signal};
+pub(crate) use proof::{Check, OnFail, Proof, SIGNAL_KINDS, SetupCommand, Signal, line_pattern};
+pub use sandbox::Sandbox;
 
 use super::event::is_default;
 use super::limits::Limits;
@@ -48,6 +50,9 @@ pub(crate) struct Plan {
     /// in.
     #[serde(default)]
     pub(crate) fallback: Vec<Agent>,
+    /// The sandbox in which the agents run; `None` if they run without one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) sandbox: Option<Sandbox>,
     /// The contents of the prompt besides the task.
     pub(crate) context: PromptContext,
     /// Times that processes have before ralph kills them or gives up.
@@ -109,14 +114,19 @@ impl Plan {
         std::iter::once(&self.agent).chain(&self.fallback)
     }
 
-    /// Returns every text that a person typed and that the journal would contain verbatim. Each
-    /// text may contain a secret.
+    /// Returns every text that a person typed and that the journal would contain verbatim, except
+    /// for names, paths and the done pattern. Each text may contain a secret.
     pub(crate) fn user_text_mut(&mut self) -> impl Iterator<Item = &mut String> {
         let task = self.task.text.iter_mut().chain(&mut self.task.title);
+        let setup = self.proof.setup.iter_mut().map(|setup| &mut setup.command);
         let checks = self.proof.checks.iter_mut().map(|check| &mut check.command);
+        let checks = checks.chain(setup);
         let agents = std::iter::once(&mut self.agent)
             .chain(&mut self.fallback)
-            .flat_map(|agent| agent.command.iter_mut().chain(agent.env.values_mut()));
+            .flat_map(|agent| {
+                let command = agent.command.iter_mut().chain(&mut agent.model);
+                command.chain(agent.env.values_mut())
+            });
         let promises = self
             .proof
             .signals
@@ -130,8 +140,6 @@ impl Plan {
             .chain(agents)
             .chain(promises)
             .chain(&mut self.proof.fallback)
-            .chain(&mut self.proof.protect)
-            .chain(&mut self.proof.allow)
             .chain(scm)
             .chain(&mut self.notify)
             .chain([&mut self.context.template])

@@ -3,11 +3,12 @@
 
 use crate::engine::display::{code_span, one_line, truncate_to_width};
 use crate::engine::event::{Marker, is_default};
+use crate::engine::label::WeakChecks;
 use crate::engine::look::SecondLook;
 use crate::engine::prompt::in_pieces;
 use crate::engine::signals::fold_whitespace;
 use crate::engine::state::Claims;
-use regex::Regex;
+use regex::{Regex, RegexBuilder};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
 use std::borrow::Cow;
@@ -35,6 +36,21 @@ pub(crate) struct Proof {
     pub(crate) until_green: bool,
     /// When the checks run again before the loop counts as done.
     pub(crate) second_look: SecondLook,
+    /// What happens if no check can prove anything.
+    pub(crate) weak_checks: WeakChecks,
+    /// The command that prepares a view before checks run in it, such as `npm ci`.
+    pub(crate) setup: Option<SetupCommand>,
+    /// Whether the checks of every iteration run in a view with the original tests and settings.
+    pub(crate) sealed: bool,
+}
+
+/// The command that prepares a view before checks run in it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct SetupCommand {
+    /// The command, run with `sh -c` in the view.
+    pub(crate) command: String,
+    /// The timeout, in milliseconds.
+    pub(crate) timeout_ms: u64,
 }
 
 /// A signal with which the agent claims that the whole task is done.
@@ -151,6 +167,14 @@ impl Proof {
         })
     }
 
+    /// Returns the done pattern for editing; `None` if the plan has none.
+    pub(crate) fn pattern_mut(&mut self) -> Option<&mut String> {
+        self.signals.iter_mut().find_map(|signal| match signal {
+            Signal::Pattern(text) => Some(text),
+            _ => None,
+        })
+    }
+
     /// Returns the path of the done file; `None` if the plan has none.
     pub(crate) fn file(&self) -> Option<&Path> {
         self.signals.iter().find_map(|signal| match signal {
@@ -176,6 +200,12 @@ struct JournaledProof {
     until_green: bool,
     #[serde(default, skip_serializing_if = "is_default")]
     second_look: SecondLook,
+    #[serde(default, skip_serializing_if = "is_default")]
+    weak_checks: WeakChecks,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    setup: Option<SetupCommand>,
+    #[serde(default, skip_serializing_if = "is_default")]
+    sealed: bool,
 }
 
 /// Signals in the form that the journal stores: one [field](SignalKind::field) for each kind, null
@@ -212,6 +242,9 @@ impl From<JournaledProof> for Proof {
             fallback: proof.fallback,
             until_green: proof.until_green,
             second_look: proof.second_look,
+            weak_checks: proof.weak_checks,
+            setup: proof.setup,
+            sealed: proof.sealed,
         }
     }
 }
@@ -227,6 +260,9 @@ impl From<Proof> for JournaledProof {
             fallback: proof.fallback,
             until_green: proof.until_green,
             second_look: proof.second_look,
+            weak_checks: proof.weak_checks,
+            setup: proof.setup,
+            sealed: proof.sealed,
         }
     }
 }
@@ -234,7 +270,10 @@ impl From<Proof> for JournaledProof {
 /// Maximum width of a check's short name, in terminal columns.
 const LABEL_WIDTH: usize = 60;
 
-/// A command that proves the work by exiting with 0.
+/// What the agent reads in place of a held-out check's command.
+const HELD_OUT: &str = "held-out check";
+
+/// A command that proves the work by exiting with 0, and by its output if a pattern is given.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Check {
     /// The command, run with `sh -c` in the workspace.
@@ -245,13 +284,32 @@ pub(crate) struct Check {
     pub(crate) timeout_ms: u64,
     /// The place of the check's output in the next prompt if the check is red.
     pub(crate) on_fail: OnFail,
+    /// Whether the agent must not learn what it checks.
+    #[serde(default, rename = "hidden", skip_serializing_if = "is_default")]
+    pub(crate) is_held_out: bool,
+    /// A regular expression that the check's output must match; `None` if the exit code is enough.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) expect: Option<String>,
 }
 
 impl Check {
-    /// Returns the command as a short code span.
+    /// Returns whether the agent must not learn what the check does.
+    pub(crate) fn is_held_out(&self) -> bool {
+        self.is_held_out
+    }
+
+    /// Returns the command as a short code span, for the agent.
     pub(crate) fn label(&self) -> String {
+        if self.is_held_out {
+            return HELD_OUT.into();
+        }
         code_span(&truncate_to_width(&one_line(&self.command), LABEL_WIDTH))
     }
+}
+
+/// Compiles a pattern of a check's output, in which `^` and `$` match at the ends of lines.
+pub(crate) fn line_pattern(pattern: &str) -> Result<Regex, regex::Error> {
+    RegexBuilder::new(pattern).multi_line(true).build()
 }
 
 /// The place of a red check's output in the next prompt.

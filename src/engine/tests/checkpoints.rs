@@ -1,7 +1,8 @@
 //! When checkpoints are taken, and which iteration is the best.
 
-use super::kit::TestLoop;
-use crate::engine::event::Event;
+use super::kit::{TestLoop, red};
+use crate::engine::event::{CheckReport, Event};
+use crate::engine::test_counts::TestCounts;
 use crate::engine::{Effect, Phase};
 
 fn work(checks: usize) -> TestLoop {
@@ -23,6 +24,7 @@ impl TestLoop {
             commit: tree.map(str::to_owned),
             skipped: vec![],
             failure: failure.map(str::to_owned),
+            head: None,
         })
     }
 
@@ -97,6 +99,7 @@ fn a_checkpoint_of_another_iteration_is_stale() {
         commit: None,
         skipped: vec![],
         failure: None,
+        head: None,
     });
     assert_eq!(stale.orders(), ended.orders());
 }
@@ -128,6 +131,36 @@ fn the_best_iteration_has_the_most_green_checks_and_is_the_latest_of_these() {
     let last = third.start().exit(0).store("t4").check("rg");
     assert!(matches!(last.state.phase, Phase::Ended(_)));
     assert_eq!((last.best(), last.better()), (Some(4), None));
+}
+
+#[test]
+fn of_as_many_green_checks_the_iteration_with_most_passed_tests_is_the_best() {
+    let check = |work: TestLoop, passed| {
+        let iteration = work.state.iteration;
+        let tests = TestCounts {
+            passed,
+            failed: 1,
+            ..TestCounts::default()
+        };
+        let report = CheckReport {
+            tests: Some(tests),
+            ..red()
+        };
+        work.feed(Event::Checked {
+            iteration,
+            check: 0,
+            report,
+            tree: None,
+            written: vec![],
+        })
+    };
+    let start = check(work(1).at_most(3).open().store("t0"), 5);
+    let first = check(start.start().exit(0).store("t1"), 9);
+    assert_eq!((first.best(), first.better()), (Some(1), None));
+    let second = check(first.start().exit(0).store("t2"), 7);
+    assert_eq!((second.best(), second.better()), (Some(1), Some(1)));
+    let last = check(second.start().exit(0).store("t3"), 9);
+    assert_eq!((last.best(), last.better()), (Some(3), None));
 }
 
 #[test]

@@ -83,6 +83,7 @@ impl CooperativeRunner {
                         check: *check,
                         report,
                         tree: None,
+                        written: vec![],
                     },
                 );
             }

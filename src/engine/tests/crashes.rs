@@ -288,6 +288,7 @@ fn events_of_another_iteration_are_ignored() {
                 check: 0,
                 report: green(),
                 tree: None,
+                written: vec![],
             },
             Event::Spawned {
                 iteration,
@@ -344,6 +345,7 @@ fn a_check_that_was_not_ordered_is_ignored() {
             check,
             report: CheckReport::default(),
             tree: None,
+            written: vec![],
         };
         assert_eq!(work.clone().feed(event).state, work.state, "{check}");
     }
@@ -353,6 +355,7 @@ fn a_check_that_was_not_ordered_is_ignored() {
         check: 0,
         report: green(),
         tree: None,
+        written: vec![],
     };
     assert_eq!(
         running.clone().feed(early).state,

@@ -117,6 +117,7 @@ fn the_most_serious_of_several_limits_is_named() {
                 Limit::Time => state.active_ms = 0,
                 Limit::Iterations => state.counted = 24,
                 Limit::Rest => state.waited_ms = 0,
+                Limit::Peeks => state.peeks = 0,
                 Limit::Stalls | Limit::Blocks => state.session = None,
             }
             Some(limit)

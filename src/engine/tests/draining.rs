@@ -70,14 +70,8 @@ fn a_loop_is_done_once_its_child_loops_have_ended() {
 #[test]
 fn checks_run_again_if_child_loops_were_running() {
     let work = TestLoop::until_green("r").start().exit(0);
-    let last = |work: TestLoop| {
-        work.feed_without_draining(Event::Checked {
-            iteration: 1,
-            check: 0,
-            report: super::kit::green(),
-            tree: None,
-        })
-    };
+    let last =
+        |work: TestLoop| work.feed_without_draining(super::kit::checked(1, super::kit::green()));
     let work = last(work);
     assert!(work.is_draining());
     assert!(
@@ -108,14 +102,8 @@ fn checks_run_again_if_child_loops_were_running() {
 
 #[test]
 fn a_claim_over_a_red_check_waits_for_child_loops_before_another_iteration() {
-    let red = |work: TestLoop| {
-        work.feed_without_draining(Event::Checked {
-            iteration: 1,
-            check: 0,
-            report: super::kit::red(),
-            tree: None,
-        })
-    };
+    let red =
+        |work: TestLoop| work.feed_without_draining(super::kit::checked(1, super::kit::red()));
     let new = || {
         TestLoop::new()
             .checks(1)
@@ -191,12 +179,7 @@ fn endings() -> [(&'static str, TestLoop); 4] {
             iteration: 1,
             report: AgentReport::default(),
         });
-        work.feed_without_draining(Event::Checked {
-            iteration: 1,
-            check: 0,
-            report: super::kit::red(),
-            tree: None,
-        })
+        work.feed_without_draining(super::kit::checked(1, super::kit::red()))
     };
     let fatal = new().open().start().fault();
     [
@@ -288,12 +271,7 @@ fn an_immediate_pause_stops_child_loops_but_does_not_change_the_ending() {
 #[test]
 fn work_of_child_loops_after_the_commit_is_committed_too() {
     let green = |work: TestLoop, iteration| {
-        work.feed_without_draining(Event::Checked {
-            iteration,
-            check: 0,
-            report: super::kit::green(),
-            tree: None,
-        })
+        work.feed_without_draining(super::kit::checked(iteration, super::kit::green()))
     };
     let commits = |work: TestLoop| {
         let report = super::kit::committed();
@@ -430,12 +408,7 @@ fn after_a_crash_while_draining_checks_and_draining_start_again() {
     let work = done().feed_without_draining(open());
     assert!(work.is_draining());
     let checked = TestLoop::until_green("r").start().exit(0);
-    let checked = checked.feed_without_draining(Event::Checked {
-        iteration: 1,
-        check: 0,
-        report: super::kit::green(),
-        tree: None,
-    });
+    let checked = checked.feed_without_draining(super::kit::checked(1, super::kit::green()));
     assert!(
         checked.feed_without_draining(open()).is_checking(),
         "child loops may have changed something since"

@@ -1,6 +1,6 @@
 //! Texts for people and scripts, and the format of events.
 
-use super::kit::{TestLoop, green};
+use super::kit::{TestLoop, checked, green};
 use crate::engine::event::{
     AgentReport, CheckReport, Event, Fault, Marker, Notice, ProcessExit, Request, RequestSource,
     TextSignals,
@@ -341,6 +341,7 @@ fn lines() -> Vec<(Event, &'static str)> {
                 check: 1,
                 report: green(),
                 tree: None,
+                written: vec![],
             },
             r#"{"event":"checked","iteration":0,"check":1,"report":{"exit":{"code":0},"ms":10}}"#,
         ),
@@ -369,15 +370,13 @@ fn lines() -> Vec<(Event, &'static str)> {
             r#"{"event":"accepted","globs":["tests/*"],"inbox":7}"#,
         ),
         (
-            Event::Checked {
-                iteration: 2,
-                check: 0,
-                report: CheckReport {
+            checked(
+                2,
+                CheckReport {
                     timed_out: true,
                     ..CheckReport::default()
                 },
-                tree: None,
-            },
+            ),
             r#"{"event":"checked","iteration":2,"check":0,"report":{"exit":{},"timed_out":true,"ms":0}}"#,
         ),
         (

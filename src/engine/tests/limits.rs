@@ -150,6 +150,7 @@ fn checks_that_run_again_after_child_loops_are_not_stopped_by_the_time_limit() {
         check: 0,
         report: super::kit::green(),
         tree: None,
+        written: vec![],
     };
     let mut work = work.feed_without_draining(green);
     assert!(work.is_draining());

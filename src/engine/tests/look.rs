@@ -297,6 +297,7 @@ fn a_check_that_ran_fewer_tests_than_at_the_start_is_disputed() {
             check: 0,
             report,
             tree: None,
+            written: vec![],
         })
     };
     let work = TestLoop::new().checks(1).second_look(SecondLook::Auto);

@@ -210,6 +210,7 @@ fn any_limit_change(random: &mut Rng) -> LimitChange {
 }
 
 /// Returns a random event. Its numbers are right, or wrong by a little.
+#[expect(clippy::too_many_lines, reason = "one arm for each event")]
 pub(super) fn any_event(random: &mut Rng, state: &State) -> Event {
     let near = |random: &mut Rng, number: u32| match random.u8(..12) {
         0 => number.wrapping_sub(1),
@@ -245,6 +246,7 @@ pub(super) fn any_event(random: &mut Rng, state: &State) -> Event {
                 check: near(random, expected) as usize,
                 report,
                 tree: any_tree(random),
+                written: vec![],
             }
         }
         12..18 => Event::Started {
@@ -361,6 +363,7 @@ pub(super) fn any_checkpoint(random: &mut Rng, iteration: u32) -> Event {
         tree,
         skipped: Vec::new(),
         failure: random.bool().then(|| "full".into()),
+        head: None,
     }
 }
 
@@ -414,6 +417,8 @@ pub(super) fn finished() -> Event {
         worktree: None,
         branch: None,
         better: None,
+        review: None,
+        end: None,
     }
 }
 

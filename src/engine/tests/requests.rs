@@ -33,6 +33,8 @@ pub(super) fn finished(work: TestLoop) -> TestLoop {
         worktree: None,
         branch: None,
         better: None,
+        review: None,
+        end: None,
     })
 }
 

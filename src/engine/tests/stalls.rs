@@ -32,6 +32,7 @@ fn fail(work: TestLoop, fingerprint: &str) -> TestLoop {
         check,
         report,
         tree,
+        written: vec![],
     })
 }
 

@@ -1,9 +1,13 @@
 //! Numbers of tests, as test runners print them.
 
 use crate::engine::test_counts::TestCounts;
+use crate::engine::test_run::TestRunReader;
 
 fn read(output: &str) -> Option<[u64; 3]> {
-    TestCounts::read(output).map(|counts| [counts.passed, counts.failed, counts.skipped])
+    let mut reader = TestRunReader::default();
+    output.lines().for_each(|line| reader.line(line));
+    let counts = reader.finish(&[]).counts;
+    counts.map(|counts| [counts.passed, counts.failed, counts.skipped])
 }
 
 #[test]
@@ -84,6 +88,16 @@ fn summaries_of_test_runners_are_read() {
             "1..3\nok 1 - a\nok 2 - b # SKIP no net\nnot ok 3 - c",
             [1, 1, 1],
         ),
+        (
+            "prove",
+            "t/sum.t .. ok\nAll tests successful.\nFiles=1, Tests=3,  0 wallclock secs ( 0.02 usr +  0.00 sys =  0.02 CPU)\nResult: PASS",
+            [3, 0, 0],
+        ),
+        (
+            "prove, red",
+            "t/sum.t .. \nDubious, test returned 1 (wstat 256, 0x100)\nFailed 1/3 subtests \n\nFiles=1, Tests=3,  0 wallclock secs\nResult: FAIL",
+            [2, 1, 0],
+        ),
         ("a script", "checking\nok: 7", [7, 0, 0]),
         ("another script", "bad: 1 of 4", [3, 1, 0]),
         ("one more", "5 tests passed, 0 tests failed", [5, 0, 0]),
@@ -117,7 +131,7 @@ fn a_check_falls_short_if_it_ran_less_than_at_the_start() {
         (counts.passed, counts.failed, counts.skipped) = (passed, failed, skipped);
         counts
     };
-    let start = Some(counts(3, 1, 1));
+    let start = counts(3, 1, 1);
     let short = |now: TestCounts| now.shortfall(start);
     assert_eq!(short(counts(4, 0, 1)), None);
     assert_eq!(short(counts(9, 0, 0)), None);
@@ -130,8 +144,8 @@ fn a_check_falls_short_if_it_ran_less_than_at_the_start() {
         "2 tests were skipped, 1 at the start"
     );
     assert_eq!(
-        counts(4, 2, 0).shortfall(None).unwrap(),
+        counts(4, 2, 0).failures().unwrap(),
         "its output says that 2 failed"
     );
-    assert_eq!(counts(1, 0, 5).shortfall(None), None);
+    assert_eq!(counts(1, 0, 5).failures(), None);
 }

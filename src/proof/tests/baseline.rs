@@ -230,7 +230,7 @@ fn new_rules_of_git_do_not_hide_anything() {
         .write("node_modules/x", "2")
         .write("pkg/node_modules/y", "1");
     let touched = site.touched(&baseline);
-    assert_eq!(names(&touched.files.guards), ["~a.test.js"]);
+    assert_eq!(names(&touched.files.guards), ["~.gitignore", "~a.test.js"]);
     assert_eq!(
         names(&touched.files.ignored),
         ["~node_modules/x", "+pkg/node_modules/"]

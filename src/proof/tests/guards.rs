@@ -2,7 +2,7 @@ use super::super::guards::{GuardClass, is_in_ignored_directory, rows, table};
 use super::super::merge::merge_row;
 
 /// Paths that judge the work, by ecosystem.
-const GUARDS: &str = "
+const GUARDS: &str = ".gitignore sub/.gitignore
     test_a.py pkg/test_a.py pkg/a_test.py tests/helper.py tests/data/x.json pkg/tests/__init__.py
     conftest.py pkg/deep/conftest.py pytest.ini tox.ini setup.cfg setup.py noxfile.py ruff.toml
     .ruff.toml mypy.ini .mypy.ini .coveragerc .flake8 pyproject.toml sub/pyproject.toml
@@ -32,7 +32,7 @@ const SOURCES: &str = "
     src/latest.js package-lock.json yarn.lock pnpm-lock.yaml bun.lock src/lib.rs src/main.rs src/attestation.rs
     Cargo.lock main.go pkg/contest.go go.sum list.c list.h src/fastest.c lib/a.rb Gemfile.lock
     src/main/java/A.java src/Contest.kt src/A.php composer.lock Program.cs packages.lock.json index.html
-    docs/testing.md data.json .gitignore LICENSE .env Manifest.md spec/openapi.yaml specification.md
+    docs/testing.md data.json LICENSE .env Manifest.md spec/openapi.yaml specification.md
     attest/main.py protest.sh src/coverage.py";
 
 #[test]
@@ -56,7 +56,8 @@ fn the_work_itself_and_lists_of_dependencies_are_no_guards() {
 #[test]
 fn files_that_shadow_a_runner_are_guards_only_if_they_are_new() {
     let shadows = "pytest.py sub/pytest.py unittest.py sitecustomize.py x.pth pytest/__init__.py \
-        coverage.py evil-1.0.dist-info/entry_points.txt evil.egg-info/entry_points.txt pytest_evil.py minitest.rb";
+        coverage.py evil-1.0.dist-info/entry_points.txt evil.egg-info/entry_points.txt pytest_evil.py minitest.rb \
+        argparse.py json/__init__.py src/assert.h lib/Test/More.pm";
     for path in shadows.split_whitespace() {
         let matches = table().matches(path.as_bytes());
         assert!(matches.is_guard(true), "{path}");

@@ -5,6 +5,7 @@ mod manifests;
 mod outside;
 mod walks;
 
+use super::scope::Scope;
 use super::touched::Touched;
 use super::{Baseline, BaselineSpec, ViewContent};
 use crate::engine::touched::{FileChange, TouchedList};
@@ -98,7 +99,8 @@ impl Site {
             protect: &self.protect,
             own: vec![home.join(".agent"), home.join(".ralph-state")],
         };
-        Baseline::take_with_cap(&spec, &self.root.join("loop"), cap).unwrap()
+        let scope = Scope::new(&spec).unwrap();
+        Baseline::take_with_cap(scope, &self.root.join("loop"), cap).unwrap()
     }
 
     fn touched(&self, baseline: &Baseline) -> Touched {

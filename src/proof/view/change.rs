@@ -2,7 +2,7 @@
 
 use super::ViewContent;
 use crate::os::regular_file;
-use rustix::fs::{AtFlags, CWD, FileType, Gid, Mode, Uid, XattrFlags, chownat, mknodat, setxattr};
+use rustix::fs::{AtFlags, CWD, Gid, Uid, XattrFlags, chownat, setxattr};
 use std::collections::{BTreeMap, HashSet};
 use std::fs::{self, Metadata, Permissions};
 use std::io::{self, Write as _};
@@ -69,6 +69,10 @@ fn copy_owner(from: &Metadata, to: &Path) -> io::Result<()> {
 }
 
 /// Writes the upper layer of an overlay.
+#[cfg_attr(
+    not(target_os = "linux"),
+    expect(dead_code, reason = "only Linux has overlays")
+)]
 pub(super) struct LayerWriter<'a> {
     /// The real directory, over which the overlay is mounted.
     root: &'a Path,
@@ -81,6 +85,10 @@ pub(super) struct LayerWriter<'a> {
     device: Option<PathBuf>,
 }
 
+#[cfg_attr(
+    not(target_os = "linux"),
+    expect(dead_code, reason = "only Linux has overlays")
+)]
 impl<'a> LayerWriter<'a> {
     /// Writes these changes of the directory `root` to the new directory `upper`.
     pub(super) fn write(root: &'a Path, upper: &'a Path, changes: &Changes) -> io::Result<()> {
@@ -120,7 +128,7 @@ impl<'a> LayerWriter<'a> {
         if device.is_some_and(|device| fs::hard_link(device, &path).is_ok()) {
             return Ok(());
         }
-        mknodat(CWD, &path, FileType::CharacterDevice, Mode::empty(), 0)?;
+        make_whiteout(&path)?;
         self.device = Some(path);
         Ok(())
     }
@@ -157,4 +165,23 @@ impl<'a> LayerWriter<'a> {
         self.dirs.insert(path.to_owned());
         Ok(())
     }
+}
+
+/// Creates the device that hides a file below an overlay. Only Linux has overlays.
+#[cfg(target_os = "linux")]
+fn make_whiteout(path: &Path) -> io::Result<()> {
+    use rustix::fs::{FileType, Mode, mknodat};
+    Ok(mknodat(
+        CWD,
+        path,
+        FileType::CharacterDevice,
+        Mode::empty(),
+        0,
+    )?)
+}
+
+#[cfg(not(target_os = "linux"))]
+#[expect(dead_code, reason = "only Linux has overlays")]
+fn make_whiteout(_: &Path) -> io::Result<()> {
+    Err(io::ErrorKind::Unsupported.into())
 }

@@ -44,6 +44,7 @@ pub(super) fn prepare(request: &ViewRequest) -> Result<View, ViewError> {
     }
     Ok(View {
         kind: ViewKind::Copy,
+        redirects: vec![(request.workspace.to_owned(), dir.clone())],
         dir,
         scratch: request.scratch.to_owned(),
         weaknesses,

@@ -76,6 +76,7 @@ pub(super) fn prepare_up_to(request: &ViewRequest, count: usize) -> Result<View,
         dir: request.workspace.to_owned(),
         scratch: request.scratch.to_owned(),
         weaknesses: Weakness::unmasked(outside).into_iter().collect(),
+        redirects: Vec::new(),
         #[cfg(target_os = "linux")]
         namespace: None,
     })

@@ -14,6 +14,7 @@ mod remove;
 mod tests;
 
 use super::{ViewChange, ViewContent};
+#[cfg(target_os = "linux")]
 use crate::os::regular_file;
 use change::Changes;
 use remove::remove_tree;
@@ -41,6 +42,8 @@ pub(crate) struct View {
     dir: PathBuf,
     scratch: PathBuf,
     weaknesses: Vec<Weakness>,
+    /// Where writes below a directory go, innermost directories last; empty if they go to `dir`.
+    redirects: Vec<(PathBuf, PathBuf)>,
     #[cfg(target_os = "linux")]
     namespace: Option<std::sync::Arc<crate::os::namespace::MountNamespace>>,
 }
@@ -49,6 +52,10 @@ pub(crate) struct View {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ViewKind {
     /// An overlay at the workspace's own path, in a namespace of the check's own.
+    #[cfg_attr(
+        not(target_os = "linux"),
+        expect(dead_code, reason = "only Linux has overlays")
+    )]
     Overlay,
     /// The changed files are exchanged in the workspace itself until the view is removed.
     Exchange,
@@ -119,6 +126,18 @@ impl View {
         Ok(view)
     }
 
+    /// Prepares a view of the strongest kind, or fails.
+    pub(crate) fn prepare_overlay(request: &ViewRequest) -> Result<Self, ViewError> {
+        Self::recover(request.scratch)?;
+        fs::create_dir_all(request.scratch).map_err(at(request.scratch))?;
+        #[cfg(target_os = "linux")]
+        return overlay::prepare(request);
+        #[cfg(not(target_os = "linux"))]
+        Err(ViewError::Unavailable(
+            "this system has no mount namespaces".into(),
+        ))
+    }
+
     /// Checks whether the kernel allows a view of the strongest kind. Uses the empty directory
     /// `scratch`.
     pub(crate) fn probe(scratch: &Path) -> Result<(), ViewError> {
@@ -178,6 +197,13 @@ impl View {
             namespace.confine(command, &self.dir)?;
         }
         Ok(())
+    }
+
+    /// Returns where a process outside the view finds what a check has written to a path.
+    pub(crate) fn written_path(&self, path: &Path) -> PathBuf {
+        let mut redirects = self.redirects.iter().rev();
+        let written = redirects.find_map(|(from, to)| Some(to.join(below(path, from)?)));
+        written.unwrap_or_else(|| path.to_owned())
     }
 
     /// Deletes the view. No process may be running in it.

@@ -42,11 +42,20 @@ pub(super) fn prepare(request: &ViewRequest) -> Result<View, ViewError> {
             }
         }
     };
+    let mut redirects: Vec<_> = overlays
+        .iter()
+        .map(|overlay| (overlay.target.clone(), overlay.layer.join("upper")))
+        .collect();
+    // The request's path may contain symbolic links.
+    let of_workspace = redirects.iter().find(|(target, _)| *target == workspace);
+    let of_workspace = of_workspace.map(|(_, upper)| (request.workspace.to_owned(), upper.clone()));
+    redirects.extend(of_workspace);
     Ok(View {
         kind: ViewKind::Overlay,
         dir: request.workspace.to_owned(),
         scratch: request.scratch.to_owned(),
         weaknesses: Weakness::unmasked(layers.unmasked).into_iter().collect(),
+        redirects,
         namespace: Some(namespace),
     })
 }

@@ -50,6 +50,7 @@ impl TestStateDir {
 fn plan(workspace: &Path) -> Plan {
     Plan {
         rules: RULES,
+        sandbox: None,
         task: Task {
             title: None,
             text: Some("say \"hello\"\n".to_owned()),

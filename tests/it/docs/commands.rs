@@ -19,9 +19,9 @@ echo working
 case "$prompt" in
 *"port 8080"*) ;;
 *Serve*) echo '<blocked>Which port?</blocked>' && exit ;;
+*roof*) echo tiles >roof.md ;;
 *report*) touch report.md ;;
 *Rename*) echo new >tests/names.txt && echo '<changed>the task renames them</changed>' ;;
-*roof*) touch roof.md ;;
 *PLAN*) echo 'All tasks done' ;;
 esac
 if test "$RALPH_LOOP $RALPH_ITERATION" = "dates 1"; then

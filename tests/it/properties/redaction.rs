@@ -88,10 +88,13 @@ pub fn seeds() -> Vec<Vec<u8>> {
         &[97, 160, 0, 163, 3, 128, 98],
         &[97, 160, 4, 128, 161, 8, 160, 8, 128, 128, 161, 4],
     ];
+    // The second secret begins with a line break, whose escape has the letter of the rest.
+    let line_break = b"\x02\x00\x02\x00\x00\x00\x01cbacbaa8888888:88aa888888b";
     let inputs = outputs
         .into_iter()
         .flat_map(|output| [(0, output), (1, output)]);
     inputs
         .map(|(terminal, output)| [&[2, 0, terminal], &secrets[..], output].concat())
+        .chain([line_break.to_vec()])
         .collect()
 }

@@ -98,6 +98,8 @@ fn links_to_elsewhere_are_not_followed() {
     test.sh("mv .ralph/task ../precious && ln -s ../../precious .ralph/task");
     test.ralph(&["rm", "a"]).exits(0);
     assert!(test.root().join("precious/a/progress.md").exists());
+    run(&test, "b", &[]).exits(2);
+    test.sh("rm .ralph/task");
     run(&test, "b", &[]).exits(1);
     test.sh("mv .ralph ../dear && ln -s ../dear .ralph");
     test.ralph(&["rm", "b"]).exits(0);

@@ -37,6 +37,22 @@ fn random_pieces(text: &str, rng: &mut fastrand::Rng) -> Vec<String> {
     pieces
 }
 
+/// Returns the arguments of runs that would store a secret as it is.
+fn refused(value: &str) -> [[String; 6]; 5] {
+    let name = format!("n{value}");
+    [
+        "--name",
+        "--done-file",
+        "--prompt-file",
+        "--protect",
+        "--worktree",
+    ]
+    .map(|flag| {
+        let flag = format!("{flag}={name}");
+        ["run", "x", &flag, "--share-workspace", "--", "true"].map(str::to_owned)
+    })
+}
+
 #[test]
 fn no_file_contains_a_random_secret() {
     let seed = std::env::var("RALPH_SEED").ok();
@@ -71,9 +87,23 @@ fn no_file_contains_a_random_secret() {
             values[0], "$ONE_KEY"
         );
         let notify = "cat >told; printf %s \"$RALPH_RESULT\" >>told";
-        let more = ["--check", &check, "--notify", notify];
+        let pattern = format!("{} never", regex::escape(values[1]));
+        let more = [
+            "--check",
+            &check,
+            "--notify",
+            notify,
+            "--done-pattern",
+            &pattern,
+        ];
         let done = run(&test, agent, &stream, &secrets, &more).exits(3);
         leaks::assert_none_printed(&done, &values);
+        for args in refused(values[0]) {
+            let mut command = test.ralph_command(&args.each_ref().map(String::as_str));
+            command.envs(secrets.iter().copied());
+            let done = test.start_command(command).end().exits(2);
+            leaks::assert_none_printed(&done, &values);
+        }
         for args in [
             &["say", "a", &message][..],
             &["bus", "post", "--loop", "a", &message],

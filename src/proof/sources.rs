@@ -1,0 +1,62 @@
+//! Replaces the content of every source file in a view, to find out whether a check looks at them.
+
+use super::baseline::walk_workspace;
+use super::guards::{is_in_ignored_directory, table};
+use super::manifest::{as_path, is_below};
+use super::{ViewChange, ViewContent};
+use crate::git;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// The files of a workspace by what they are for.
+#[derive(Default)]
+pub(crate) struct SourceFiles {
+    /// Sources: neither tests and settings, nor lists of dependencies.
+    pub(crate) sources: Vec<PathBuf>,
+    /// Tests, fixtures and snapshots.
+    pub(crate) tests: Vec<PathBuf>,
+}
+
+impl SourceFiles {
+    /// Lists the files that git does not ignore, by their paths in the workspace.
+    pub(crate) fn list(workspace: &Path) -> io::Result<Self> {
+        let workspace = std::fs::canonicalize(workspace)?;
+        let ignored = git::ignored::ignored_paths(&workspace);
+        let is_ignored = |path: &[u8]| match &ignored {
+            Some(ignored) => ignored.iter().any(|ignored| is_below(path, ignored)),
+            None => is_in_ignored_directory(path, false, false),
+        };
+        let mut found = Self::default();
+        for entry in &walk_workspace(&workspace)?.entries {
+            if !entry.is_file() {
+                continue;
+            }
+            let matches = table().matches(&entry.path);
+            let list = if matches.is_test() {
+                &mut found.tests
+            } else if matches.is_source() && !matches.is_guard(true) {
+                &mut found.sources
+            } else {
+                continue;
+            };
+            if !is_ignored(&entry.path) {
+                list.push(workspace.join(as_path(&entry.path)));
+            }
+        }
+        Ok(found)
+    }
+
+    /// Returns a view in which every source file has this text.
+    pub(crate) fn with_sources(&self, text: &str) -> Vec<ViewChange> {
+        let sources = self.sources.iter();
+        sources
+            .map(|path| ViewChange {
+                path: path.clone(),
+                content: ViewContent::Text(text.as_bytes().to_vec()),
+            })
+            .collect()
+    }
+}
+
+/// A text that no compiler or interpreter accepts.
+pub(crate) const GARBLED: &str = ")]} ralph selftest: this is not code {[(\n";
