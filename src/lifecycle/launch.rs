@@ -94,13 +94,14 @@ fn start_supervisor(
         {
             return Ok(());
         }
+        // Before the two files are looked at: both are written before the supervisor exits.
+        let exited = child
+            .as_mut()
+            .is_some_and(|child: &mut Child| child.try_wait().is_ok_and(|end| end.is_some()));
         if let Ok(text) = regular_file::read_text(&error_file, false) {
             let _ = std::fs::remove_file(&error_file);
             return Err(CommandError::from_json(&text));
         }
-        let exited = child
-            .as_mut()
-            .is_some_and(|child: &mut Child| child.try_wait().is_ok_and(|end| end.is_some()));
         // A short loop may have run from start to end between two checks.
         if has_started(dir, before) {
             return Ok(());

@@ -13,7 +13,7 @@ use std::io::Write;
 use std::time::Duration;
 
 /// How long a runner may take to start.
-pub(crate) const START_TIMEOUT: Duration = Duration::from_secs(10);
+pub(crate) const START_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The maximum length of the saved requests, in bytes.
 const REQUESTS_MAX: u64 = 64 << 20;

@@ -2,7 +2,7 @@
 
 mod needs_landlock {
     use super::super::{
-        ALLOWED, ATTEMPTS, assert_exits, assert_untouched, project, run, successes,
+        ALLOWED, ATTEMPTS, assert_exits, assert_untouched, project, successes,
     };
 
     #[test]
