@@ -24,7 +24,7 @@ pub(crate) fn diff(args: &DiffArgs) -> Result<ExitCode, CommandError> {
         None => checkpoints.newest()?,
     };
     let columns = args.stat.then(|| width().unwrap_or(COLUMNS));
-    let text = checkpoints.all.diff(&from, &to, columns);
+    let text = checkpoints.all.diff(&from.tree, &to.tree, columns);
     let text = text.map_err(CommandError::broken)?;
     if is_terminal() {
         print_styled(patch(&String::from_utf8_lossy(&text), use_color()))?;

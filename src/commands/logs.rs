@@ -242,7 +242,7 @@ impl ActLog {
         match &mut self.source {
             None => return Ok(()),
             Some(ActSource::Activity(activity)) => activity.read(&mut |item| match item {
-                ActivityItem::Act(act) => printer.print(&act, &mut lines),
+                ActivityItem::Act { act, .. } => printer.print(&act, &mut lines),
                 ActivityItem::Dropped(count) => {
                     printer.flush(&mut lines);
                     let (name, acts) = (dir.name(), plural(count, "act"));

@@ -6,7 +6,7 @@
 
 use super::command::{self, GitError, GitOutput};
 use super::content::{SkippedFiles, TreeContent};
-use super::diff::DIFF_OPTIONS;
+use super::diff::{DIFF_OPTIONS, FileCounts, parse_numstat};
 use super::overlay::create_private;
 use super::shadow::ShadowRepository;
 use super::skipped::SkipCause;
@@ -36,6 +36,17 @@ pub(crate) struct Checkpoint {
     pub(crate) commit: String,
     pub(crate) tree: String,
     pub(crate) skipped: SkippedFiles,
+}
+
+/// A file that differs between two trees.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct FileChange {
+    /// The path, quoted as git quotes it.
+    pub(crate) path: String,
+    /// Number of lines added; 0 for a binary file.
+    pub(crate) insertions: u64,
+    /// Number of lines removed; 0 for a binary file.
+    pub(crate) deletions: u64,
 }
 
 /// The checkpoints of one loop.
@@ -158,20 +169,44 @@ impl Checkpoints {
         }))
     }
 
-    /// Returns the changes from one checkpoint to another, as a patch or as statistics of `columns`
+    /// Returns the changes from one tree to another, as a patch or as statistics of `columns`
     /// columns.
     pub(crate) fn diff(
         &self,
-        from: &Checkpoint,
-        to: &Checkpoint,
+        from: &str,
+        to: &str,
         columns: Option<usize>,
     ) -> Result<Vec<u8>, String> {
         let shadow = ShadowRepository::without_tree(&self.scratch, &self.common.join("objects"));
         let stat = columns.map(|columns| format!("--stat={columns}"));
         let format = stat.as_deref().unwrap_or("--patch");
         let fixed = ["diff", "--no-ext-diff", "--no-textconv", format];
-        let args = [&fixed[..], &DIFF_OPTIONS, &[&from.tree, &to.tree, "--"]].concat();
+        let args = [&fixed[..], &DIFF_OPTIONS, &[from, to, "--"]].concat();
         Ok(shadow.git(&args)?.stdout)
+    }
+
+    /// Returns the files that differ between two trees, by name.
+    pub(crate) fn changes(&self, from: &str, to: &str) -> Result<Vec<FileChange>, String> {
+        let shadow = ShadowRepository::without_tree(&self.scratch, &self.common.join("objects"));
+        let fixed = [
+            "diff",
+            "--no-ext-diff",
+            "--no-textconv",
+            "--no-renames",
+            "--numstat",
+            "-z",
+        ];
+        let args = [&fixed[..], &[from, to, "--"]].concat();
+        let mut counts = FileCounts::new();
+        parse_numstat(&shadow.git(&args)?.stdout, "", &mut counts);
+        let changes = counts.into_iter();
+        Ok(changes
+            .map(|(path, (insertions, deletions))| FileChange {
+                path,
+                insertions,
+                deletions,
+            })
+            .collect())
     }
 
     /// Returns the changes from one tree to another as a patch without context, and whether it was

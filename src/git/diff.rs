@@ -343,7 +343,7 @@ pub(super) fn find_top(workspace: &Path) -> Result<Option<PathBuf>, String> {
 }
 
 /// The numbers of added and removed lines by path.
-type FileCounts = BTreeMap<String, (u64, u64)>;
+pub(super) type FileCounts = BTreeMap<String, (u64, u64)>;
 
 #[derive(Default)]
 struct LineCounts {
@@ -354,7 +354,7 @@ struct LineCounts {
 
 /// Adds the output of `git diff --numstat -z` to the counts. A path with a merge conflict occurs
 /// twice.
-fn parse_numstat(bytes: &[u8], prefix: &str, counts: &mut FileCounts) {
+pub(super) fn parse_numstat(bytes: &[u8], prefix: &str, counts: &mut FileCounts) {
     let mut fields = bytes.split(|byte| *byte == 0);
     while let Some(field) = fields.next() {
         let mut parts = field.splitn(3, |byte| *byte == b'\t');

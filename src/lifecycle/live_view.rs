@@ -37,7 +37,7 @@ fn add_spending(dir: &LoopDir, state: &mut State) {
     let mut tally = Tally::default();
     let mut is_cut = false;
     let read = reader.read(&mut |item| match item {
-        ActivityItem::Act(act) => drop(tally.add(&act)),
+        ActivityItem::Act { act, .. } => drop(tally.add(&act)),
         ActivityItem::Dropped(_) => is_cut = true,
     });
     if read.is_err() {

@@ -8,6 +8,8 @@ pub(crate) mod enclosing;
 pub(crate) mod error;
 pub(crate) mod handle;
 #[cfg(feature = "cli")]
+pub(crate) mod history;
+#[cfg(feature = "cli")]
 pub(crate) mod launch;
 #[cfg(feature = "cli")]
 pub(crate) mod live_view;

@@ -11,7 +11,11 @@ use std::path::{Path, PathBuf};
 /// An act, or a note about dropped acts, read from an iteration's activity.
 #[derive(Debug, PartialEq)]
 pub(crate) enum ActivityItem {
-    Act(Act<'static>),
+    Act {
+        /// The time at which the act arrived, in milliseconds since 1970.
+        at_ms: i64,
+        act: Act<'static>,
+    },
     /// A number of acts that were dropped at this point.
     Dropped(u64),
 }
@@ -101,7 +105,10 @@ impl ActivityReader {
             ActRecord::Dropped { .. } => emit(ActivityItem::Dropped(since)),
             act => {
                 if let Some(act) = act.into_act() {
-                    emit(ActivityItem::Act(act));
+                    emit(ActivityItem::Act {
+                        at_ms: line.at_ms,
+                        act,
+                    });
                 }
             }
         }

@@ -46,8 +46,11 @@ fn text(text: &str) -> Act<'static> {
 /// Returns the acts' text, with a note for dropped acts.
 fn texts(items: &[ActivityItem]) -> String {
     let text = |item: &ActivityItem| match item {
-        ActivityItem::Act(Act::Text(text)) => text.clone().into_owned(),
-        ActivityItem::Act(act) => format!("{act:?}"),
+        ActivityItem::Act {
+            act: Act::Text(text),
+            ..
+        } => text.clone().into_owned(),
+        ActivityItem::Act { act, .. } => format!("{act:?}"),
         ActivityItem::Dropped(count) => format!("<{count} dropped>"),
     };
     items.iter().map(text).collect()
@@ -209,7 +212,7 @@ fn a_long_file_keeps_its_head_and_its_tail() {
         .iter()
         .filter_map(|item| match item {
             ActivityItem::Dropped(count) => Some(*count),
-            ActivityItem::Act(_) => None,
+            ActivityItem::Act { .. } => None,
         })
         .collect();
     assert_eq!(dropped.len(), 1);
