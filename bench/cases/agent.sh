@@ -4,8 +4,10 @@
 
 case_file=$1 fix=$2
 prompt=$(cat)
-turn=$(($(cat "$TMPDIR/turn" 2>/dev/null || echo 0) + 1))
-echo "$turn" >"$TMPDIR/turn"
+# Temporary files do not outlive an iteration in a sandbox.
+memory=${RALPH_TASK_DIR:-$TMPDIR}
+turn=$(($(cat "$memory/turn" 2>/dev/null || echo 0) + 1))
+echo "$turn" >"$memory/turn"
 why='The task cannot be done without this change.'
 
 # Copies the right fix into the workspace.

@@ -77,10 +77,10 @@ impl State {
         self.plan.checkpoints && !self.checkpoint.is_unavailable
     }
 
-    /// Returns whether the newest iteration's files are in a checkpoint.
+    /// Returns whether the newest iteration's files are in a checkpoint, as they are now.
     pub(crate) fn has_checkpoint(&self) -> bool {
         let state = &self.checkpoint;
-        state.newest == Some(self.iteration) && state.stored.is_some()
+        state.newest == Some(self.iteration) && state.stored.is_some() && !state.is_rewound
     }
 
     /// Takes a checkpoint before the first iteration of a loop without preflight.

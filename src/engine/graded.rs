@@ -55,13 +55,13 @@ impl State {
         }
         self.graded.rewritten.clone_from(rewritten);
         self.restart_scm_tasks();
-        self.look.discard();
         self.grade_again();
         true
     }
 
     fn grade_again(&mut self) {
         self.checks = vec![None; self.plan.proof.checks.len()];
+        self.look.discard();
         self.begin_checkpoint();
         self.phase = Phase::Checking;
     }

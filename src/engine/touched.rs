@@ -69,6 +69,16 @@ impl TouchedFiles {
             .all(|(_, ring)| ring.total <= ring.files.len() as u64)
     }
 
+    /// Returns whether git may convert files in another way than at the start, because its settings or
+    /// attributes were touched.
+    pub(crate) fn may_convert_otherwise(&self) -> bool {
+        let is_git = |name: &str| {
+            let mut parts = name.split('/');
+            parts.any(|part| matches!(part, ".git" | "git" | ".gitconfig" | ".gitattributes"))
+        };
+        !self.has_all_names() || self.names().any(is_git)
+    }
+
     /// Describes how many files were touched: `2 test or settings files, 1 ignored file`. Empty if
     /// none were.
     pub(crate) fn describe(&self) -> String {

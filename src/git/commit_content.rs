@@ -21,12 +21,14 @@ struct DifferingFile {
 
 impl TreeContent {
     /// Returns the files of the measured content that a commit lacks, or has with other bytes than git
-    /// would store for them. `id` identifies the content, which is still in the working tree.
+    /// would store for them. `id` identifies the content, which is still in the working tree. With
+    /// `converts`, git's conversions of files are trusted.
     pub(crate) fn missing_in_commit(
         &self,
         id: &str,
         commit: &str,
         tree: &WorkingTree,
+        converts: bool,
     ) -> Result<Vec<Vec<u8>>, String> {
         let content = id.split('+').next().unwrap_or_default();
         let mut files = self.differing_files(content, commit)?;
@@ -44,7 +46,7 @@ impl TreeContent {
             .map(|file| file.path.clone())
             .collect();
         let list = self.shadow(MEASURED, false)?.input(&present.join(&b'\n'))?;
-        let ids = tree.blob_ids(list)?;
+        let ids = tree.blob_ids(list, converts)?;
         let ids: HashMap<Vec<u8>, String> = present.into_iter().zip(ids).collect();
         files.retain(|file| ids.get(&file.path) != Some(&file.blob));
         Ok(files.into_iter().map(|file| file.path).collect())
@@ -74,12 +76,15 @@ impl TreeContent {
 }
 
 impl WorkingTree {
-    /// Returns the IDs that git would give to files of the working tree, after conversion. `list`
-    /// contains their paths, one per line.
-    fn blob_ids(&self, list: Stdio) -> Result<Vec<String>, String> {
-        let output = self
-            .git_with_stdin(&["hash-object", "--stdin-paths"], list)
-            .map_err(GitError::message)?;
+    /// Returns the IDs that git would give to files of the working tree, after conversion if it
+    /// `converts` them. `list` contains their paths, one per line.
+    fn blob_ids(&self, list: Stdio, converts: bool) -> Result<Vec<String>, String> {
+        let args: &[&str] = if converts {
+            &["hash-object", "--stdin-paths"]
+        } else {
+            &["hash-object", "--no-filters", "--stdin-paths"]
+        };
+        let output = self.git_with_stdin(args, list).map_err(GitError::message)?;
         if output.code != Some(0) {
             return Err(output.error_message("hash-object"));
         }

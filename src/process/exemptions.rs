@@ -100,9 +100,9 @@ impl ExemptSet {
         self.trees.contains(&pid) || (parent_is_server && is_older())
     }
 
-    /// Returns whether a process is a tmux server that ralph has started for background loops: a
-    /// program named tmux with the mark of no loop. A server that an agent started itself has the
-    /// mark of the agent's loop.
+    /// Returns whether a process is a tmux server that ralph has started for background loops before
+    /// the job began: a program named tmux with the mark of no loop. A server that an agent started
+    /// itself has the mark of the agent's loop, or a mark that it forged during the job.
     pub(super) fn is_server(&self, pid: Pid) -> bool {
         let is_tmux = || {
             let program = std::fs::read_link(format!("/proc/{}/exe", raw(pid)));
@@ -110,7 +110,10 @@ impl ExemptSet {
             program.file_name().is_some_and(|name| name == "tmux")
         };
         let is_detached = || Mark::of_process(raw(pid)) == Some(Mark::DETACHED);
-        self.windows_before.is_some() && is_tmux() && is_detached()
+        self.windows_before
+            .is_some_and(|before| tree::start_time(raw(pid)).is_some_and(|at| at < before))
+            && is_tmux()
+            && is_detached()
     }
 
     /// Adds these processes and their descendants to the set.

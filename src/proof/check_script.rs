@@ -1,6 +1,7 @@
 //! Finds the scripts that a check's command executes: its command words, and the first operands of
 //! shells. Other operands may be the very files that the agent should write.
 
+use crate::os::regular_file;
 use std::path::{Path, PathBuf};
 
 /// How deeply `sh -c` commands are followed.
@@ -37,6 +38,61 @@ pub(super) fn scripts(command: &str, dir: &Path) -> Vec<PathBuf> {
     found.sort();
     found.dedup();
     found
+}
+
+/// The longest script in which sourced scripts are looked for, in bytes.
+const SCRIPT_MAX: u64 = 256 << 10;
+
+/// Adds the scripts that shell scripts of a check read with `.` or `source`: they are parts of the
+/// check. `dir` is the directory in which the check runs.
+pub(super) fn add_sourced(scripts: &mut Vec<PathBuf>, dir: &Path) {
+    let mut at = 0;
+    while at < scripts.len() && at < SOURCED_MAX {
+        let own_dir = scripts[at].parent().unwrap_or(dir).to_owned();
+        let read = regular_file::read(&scripts[at], SCRIPT_MAX, false);
+        let text = read.map_or(Vec::new(), |(text, _)| text);
+        let text = String::from_utf8_lossy(&text);
+        if is_shell_script(&scripts[at], &text) {
+            for path in sourced(&text, &own_dir, dir) {
+                if !scripts.contains(&path) {
+                    scripts.push(path);
+                }
+            }
+        }
+        at += 1;
+    }
+}
+
+/// Number of scripts after which no more are read.
+const SOURCED_MAX: usize = 64;
+
+fn is_shell_script(path: &Path, text: &str) -> bool {
+    let first = text.lines().next().unwrap_or_default();
+    let interpreter = first.strip_prefix("#!").unwrap_or_default();
+    let mut words = interpreter.split([' ', '/']);
+    words.any(|word| SHELLS.contains(&word)) || path.extension().is_some_and(|end| end == "sh")
+}
+
+/// Returns the files that a script reads as shell commands.
+fn sourced(text: &str, own_dir: &Path, dir: &Path) -> Vec<PathBuf> {
+    const OWN_DIRS: [&str; 4] = [
+        "$(dirname \"$0\")",
+        "$(dirname $0)",
+        "${0%/*}",
+        "$(dirname \"${BASH_SOURCE[0]}\")",
+    ];
+    let mut text = text.to_owned();
+    for expression in OWN_DIRS {
+        text = text.replace(expression, &own_dir.to_string_lossy());
+    }
+    let commands = simple_commands(&text).into_iter();
+    commands
+        .filter_map(|words| match without_prefix(&words) {
+            [program, path, ..] if program == "." || program == "source" => Some(join(dir, path)),
+            _ => None,
+        })
+        .filter(|path| path.is_file())
+        .collect()
 }
 
 fn collect(command: &str, dir: &Path, depth: usize, found: &mut Vec<PathBuf>) {
@@ -250,6 +306,29 @@ mod tests {
             let expected: Vec<PathBuf> = expected.iter().map(PathBuf::from).collect();
             assert_eq!(scripts(command, Path::new("/w")), expected, "{command}");
         }
+    }
+
+    #[test]
+    fn sourced_scripts_are_parts_of_a_script() {
+        let dir = tempfile::tempdir().unwrap();
+        let write = |name: &str, text: &str| std::fs::write(dir.path().join(name), text).unwrap();
+        std::fs::create_dir(dir.path().join("ci")).unwrap();
+        write(
+            "ci/check",
+            "#!/usr/bin/env bash\n. ./a.sh\nsource \"${0%/*}/b\"\n./total\n",
+        );
+        write(
+            "a.sh",
+            ". \"$(dirname \"$0\")/c.sh\"; . ./a.sh; . ./missing\n",
+        );
+        write("ci/b", "true\n");
+        write("c.sh", "true\n");
+        write("total", "#!/bin/sh\n. ./lib\n");
+        write("lib", "true\n");
+        let mut found = vec![dir.path().join("ci/check")];
+        add_sourced(&mut found, dir.path());
+        let names = ["ci/check", "a.sh", "ci/b", "c.sh"];
+        assert_eq!(found, names.map(|name| dir.path().join(name)));
     }
 
     #[test]

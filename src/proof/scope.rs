@@ -1,6 +1,6 @@
 //! What a baseline covers: the workspace, and the paths outside it that matter to its checks.
 
-use super::check_script::scripts;
+use super::check_script::{add_sourced, scripts};
 use super::encoding::{ManifestReader, put_bytes, put_number};
 use super::manifest::as_path;
 use crate::git;
@@ -72,6 +72,8 @@ impl Scope {
         }
         all.sort();
         all.dedup();
+        add_sourced(&mut all, &workspace);
+        all.sort();
         let ignored = git::ignored::ignored_paths(&workspace);
         Ok(Self {
             home: spec.home.map(|home| real(&home.to_owned())),

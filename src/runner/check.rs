@@ -154,12 +154,20 @@ impl Runner<'_> {
         result: &JobResult,
     ) -> Result<(), RunnerError> {
         let order = Effect::Check { iteration, check };
+        let is_sealed = self.rec.state.is_sealed();
         if !self.rec.state.orders().contains(&order) {
+            if is_sealed {
+                self.remove_unneeded_view();
+            }
             return Ok(());
         }
         let slug = self.rec.state.plan.proof.checks[check].slug.clone();
         let report = self.check_report(JobKey::Check(iteration, check), check, &slug, result);
         let is_last = self.rec.state.is_last_check(check, &report);
+        if is_sealed && is_last {
+            // A view can be in the place of the agent's own files.
+            self.remove_view();
+        }
         let content = is_last.then(|| self.measure_content()).flatten();
         let is_green = report.is_green() && self.rec.state.is_green_before(check);
         let written = content.iter().filter(|_| is_green && iteration > 0);
@@ -171,7 +179,7 @@ impl Runner<'_> {
             written: written.collect(),
             tree: content.map(|content| content.id),
         })?;
-        if self.rec.state.is_sealed() {
+        if is_sealed {
             self.remove_unneeded_view();
         }
         self.record_survivors("a check", &result.survivors)

@@ -59,7 +59,7 @@ impl Runner<'_> {
     /// if there are none, or if the work is not finished.
     fn review_changes(&self, outcome: &Outcome) -> Option<Review> {
         let state = &self.rec.state;
-        if !is_finished_work(outcome) || state.iteration == 0 {
+        if !is_finished_work(outcome) || state.iteration == 0 || state.request.is_immediate() {
             return None;
         }
         let (start, end) = (state.checkpoint.start.as_ref()?, state.graded_tree()?);
@@ -84,7 +84,9 @@ impl Runner<'_> {
     /// Returns the commit and the versions; `None` if no work was judged.
     fn end_facts(&self, outcome: &Outcome) -> Option<EndFacts> {
         let state = &self.rec.state;
-        if state.iteration == 0 || matches!(outcome, Outcome::Fatal { .. }) {
+        // A person who stops a loop at once does not wait for git.
+        let is_hurried = state.request.is_immediate();
+        if state.iteration == 0 || is_hurried || matches!(outcome, Outcome::Fatal { .. }) {
             return None;
         }
         let workspace = &state.plan.workspace;

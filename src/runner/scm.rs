@@ -15,6 +15,7 @@ use crate::engine::graded::name_files;
 use crate::engine::plain_text::clean;
 use crate::engine::plan::Scm;
 use crate::engine::scm::{CommitTask, ScmTaskReport, SkipReason};
+use crate::engine::touched::TouchedFiles;
 use crate::engine::work_elsewhere::{MovedHead, WorkElsewhere};
 use crate::engine::{Effect, Event};
 use crate::git::{WorkingTree, WorkingTreeError, locks, path_name};
@@ -360,11 +361,17 @@ impl Runner<'_> {
             return report;
         };
         let content = self.tree_content().ok().flatten();
-        match content.map(|content| content.missing_in_commit(&graded, &head, tree)) {
+        // A filter that the agent has set can put anything into a commit.
+        let touched = self.rec.state.look.touched.as_ref();
+        let converts = !touched.is_some_and(TouchedFiles::may_convert_otherwise);
+        match content.map(|content| content.missing_in_commit(&graded, &head, tree, converts)) {
             Some(Ok(paths)) => report.differs = name_paths(&paths).collect(),
-            Some(Err(why)) => self
-                .rec
-                .warn(&format!("cannot compare the commit with the files: {why}")),
+            // A commit that cannot be compared may contain anything.
+            Some(Err(why)) => {
+                return not_run(format!(
+                    "the commit cannot be compared with the files that the checks graded: {why}"
+                ));
+            }
             None => {}
         }
         report

@@ -160,3 +160,14 @@ fn converted_files_are_compared_as_git_stores_them() {
     assert_eq!(test.sh("git show HEAD:a.txt"), "good\n");
     assert_eq!(test.sh("git show HEAD:x.bin"), "frperg\n");
 }
+
+#[test]
+fn a_filter_that_the_agent_sets_does_not_hide_what_is_committed() {
+    let test = project();
+    let filter = format!(
+        "{GOOD}; git config filter.old.clean 'echo bad'; echo 'a.txt filter=old' > .git/info/attributes"
+    );
+    let done = run(&test, &filter, &[&CHECK[..], &["--scm", "commit"]].concat());
+    assert_ne!(done.code, 0, "{done:?}");
+    done.says("the commit differs from the files that the checks graded: a.txt");
+}

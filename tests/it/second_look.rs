@@ -250,3 +250,26 @@ fn command_line(pid: u32) -> String {
     let bytes = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
     String::from_utf8_lossy(&bytes).replace('\0', " ")
 }
+
+#[test]
+fn what_a_check_script_reads_is_a_part_of_it() {
+    for cheat in [
+        "echo 'compare() { :; }' > compare",
+        "echo 0 > cases/one.out",
+        "rm cases/one.in",
+    ] {
+        let test = Test::git()
+            .file("total", "echo 0\n")
+            .file("compare", "compare() { sh total | diff \"$1\" -; }\n")
+            .file("cases/one.in", "1\n")
+            .file("cases/one.out", "1\n")
+            .file(
+                "check.sh",
+                ". ./compare\nfor i in cases/*.in; do test ! -e \"$i\" || compare \"${i%.in}.out\" || exit 1; done\n",
+            );
+        test.sh("git add -A && git commit -qm start");
+        run(&test, cheat, &["--check", "sh check.sh"])
+            .exits(3)
+            .says("disputed");
+    }
+}
