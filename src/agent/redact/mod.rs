@@ -312,8 +312,9 @@ impl Secrets {
                     until = hit.start();
                     break;
                 }
-                let shorter = self.shorter_needles(&form.text[hit.range()]).into_iter();
-                let accepted = shorter.map(accept).find(|(is_accepted, ..)| *is_accepted);
+                // Another secret of the same form, or a shorter one, may begin here.
+                let others = self.needles_at(&form.text[hit.range()]).into_iter();
+                let accepted = others.map(accept).find(|(is_accepted, ..)| *is_accepted);
                 if let Some(accepted) = accepted {
                     (is_accepted, place, needle) = accepted;
                 }
@@ -344,19 +345,15 @@ impl Secrets {
         }
     }
 
-    /// Returns the needles with which a match begins, the longest first, without those as long as the
-    /// match.
-    fn shorter_needles(&self, matched: &[u8]) -> Vec<usize> {
-        let is_shorter = |needle: &Needle| {
-            needle.canonical.len() < matched.len() && matched.starts_with(&needle.canonical)
-        };
+    /// Returns all needles that begin where a match does, the longest first.
+    fn needles_at(&self, matched: &[u8]) -> Vec<usize> {
         let all = self.needles.iter().enumerate();
-        let mut shorter: Vec<usize> = all
-            .filter(|(_, needle)| is_shorter(needle))
+        let mut needles: Vec<usize> = all
+            .filter(|(_, needle)| matched.starts_with(&needle.canonical))
             .map(|(at, _)| at)
             .collect();
-        shorter.sort_by_key(|at| std::cmp::Reverse(self.needles[*at].canonical.len()));
-        shorter
+        needles.sort_by_key(|at| std::cmp::Reverse(self.needles[*at].canonical.len()));
+        needles
     }
 
     /// Returns the number of bytes at the end of a text in canonical form that may be the start of a

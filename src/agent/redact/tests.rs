@@ -326,3 +326,14 @@ fn a_secret_is_found_where_a_longer_one_only_seems_to_be() {
         assert_eq!(redact_in_pieces(&redactor, text.as_bytes(), size), redacted);
     }
 }
+
+#[test]
+fn a_secret_is_found_although_another_one_has_the_same_form() {
+    let redactor = redactor_of(&[("ONE_KEY", r"aaaaaaa\"), ("OTHER_KEY", r"aa\aaaaa")]);
+    let text = "aaaaa\\aaa\\baa\\aaaaaéa\néa";
+    let redacted = redactor.redact_text(text).into_owned();
+    assert!(!redacted.contains(r"aa\aaaaa"), "{redacted}");
+    for size in 1..text.len() {
+        assert_eq!(redact_in_pieces(&redactor, text.as_bytes(), size), redacted);
+    }
+}
