@@ -41,6 +41,11 @@ pub(super) struct LiveStatus {
 
 /// Formats the live line: `▸ NAME · iteration 2/25 · 1m 5s · $0.40`.
 pub(super) fn text(name: &str, state: &State, status: LiveStatus, times: TimeStyle) -> String {
+    format!("▸ {name} · {}", parts(state, status, times).join(" · "))
+}
+
+/// Returns what the loop is doing, for how long, and what it has spent.
+pub(super) fn parts(state: &State, status: LiveStatus, times: TimeStyle) -> Vec<String> {
     let LiveStatus {
         since_event,
         silent_for,
@@ -125,7 +130,7 @@ pub(super) fn text(name: &str, state: &State, status: LiveStatus, times: TimeSty
             with_limit(state.consecutive_failures, limits.failures)
         ));
     }
-    format!("▸ {name} · {}", parts.join(" · "))
+    parts
 }
 
 /// Formats the check that is running: ``checking iteration 2/25: `cargo test` ``.
@@ -160,12 +165,13 @@ fn resting(state: &State, wall_ms: i64) -> String {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
     use crate::engine::Plan;
     use serde_json::json;
 
-    fn plan() -> Plan {
+    /// Returns a plan without checks.
+    pub(in crate::ui) fn plan() -> Plan {
         serde_json::from_value(json!({
             "task": {"title": null, "text": "fix", "file": null},
             "proof": {"checks": [], "preflight": false, "promise": null, "pattern": null, "file": null, "fallback": []},

@@ -1,0 +1,108 @@
+//! Formats ralph's own lines on the console.
+
+use super::rest_text::clock;
+use super::tty::width;
+use super::{
+    StyledText, TextStyle, adapt, display_width, hang, one_line, styled, truncate_to_width,
+};
+use crate::engine::display::wrap;
+use crate::engine::plain_text::visible;
+use crate::engine::{Event, State};
+
+/// What a row starts with that continues a `[ralph]` line.
+const INDENT: &str = "        ";
+
+/// The maximum number of columns of a line. Longer lines are hard to read.
+const MEASURE: usize = 120;
+
+/// How ralph's own lines look.
+pub(super) struct OwnLines {
+    /// The name of the loop.
+    pub(super) name: String,
+    /// Whether lines begin with a mark instead of the name.
+    pub(super) is_rich: bool,
+    pub(super) color: bool,
+    /// Whether to break lines at the terminal's width.
+    pub(super) is_wrapped: bool,
+    /// The line ending: `"\r\n"` while an agent has the terminal in raw mode, else `"\n"`.
+    pub(super) line_end: &'static str,
+}
+
+impl OwnLines {
+    /// Appends a line of an event. In a rich console, a check's line starts with its result's mark.
+    pub(super) fn event(&self, event: &Event, text: &str, style: TextStyle, out: &mut Vec<u8>) {
+        let is_check = matches!(event, Event::Checked { .. } | Event::Rechecked { .. });
+        match style {
+            TextStyle::Green if is_check && self.is_rich => self.marked("●", text, style, out),
+            TextStyle::Red if is_check && self.is_rich => self.marked("○", text, style, out),
+            _ => self.print(text, style, out),
+        }
+    }
+
+    /// Appends a line.
+    pub(super) fn print(&self, text: &str, style: TextStyle, out: &mut Vec<u8>) {
+        if !self.is_rich {
+            return self.named(text, style, out);
+        }
+        let mark = match style {
+            TextStyle::Green => "✔",
+            TextStyle::Red => "✘",
+            TextStyle::Yellow => "!",
+            TextStyle::Cyan | TextStyle::Dim | TextStyle::Bold => "·",
+        };
+        self.marked(mark, text, style, out);
+    }
+
+    /// Appends a plain line: `[ralph] NAME: TEXT`.
+    fn named(&self, text: &str, style: TextStyle, out: &mut Vec<u8>) {
+        let prefix = format!("[ralph] {}:", self.name);
+        let text = adapt(one_line(text));
+        let columns = width().filter(|_| self.is_wrapped);
+        let rows = columns.map_or_else(
+            || vec![text.clone()],
+            |columns| wrap(&text, columns - 1, display_width(&prefix) + 1, INDENT.len()),
+        );
+        for (at, row) in rows.iter().enumerate() {
+            let start = match at {
+                0 => styled(&prefix, TextStyle::Dim, self.color) + " ",
+                _ => INDENT.to_owned(),
+            };
+            let row = styled(row, style, self.color);
+            out.extend_from_slice(format!("{start}{row}{}", self.line_end).as_bytes());
+        }
+    }
+
+    /// Appends a line of a rich console, which begins with a mark.
+    fn marked(&self, mark: &str, text: &str, style: TextStyle, out: &mut Vec<u8>) {
+        let columns = width().unwrap_or(80).saturating_sub(1).min(MEASURE);
+        let text = one_line(text);
+        let text = hang(&text, Some(columns), 2, 2);
+        let mut start = styled(mark, style, true) + " ";
+        for row in text.split('\n') {
+            let row = match style {
+                TextStyle::Dim | TextStyle::Yellow => styled(row, style, true),
+                _ => visible(row).into_owned(),
+            };
+            out.extend_from_slice(format!("{start}{row}{}", self.line_end).as_bytes());
+            start.clear();
+        }
+    }
+
+    /// Appends the heading of an iteration: `━━ Iteration 2/25 · claude · 14:03 ━━━━`.
+    pub(super) fn heading(&self, iteration: u32, agent: &str, state: &State, out: &mut Vec<u8>) {
+        let columns = width().unwrap_or(80).saturating_sub(1);
+        let title = format!("Iteration {}", state.iteration_label(iteration));
+        let agent = truncate_to_width(&one_line(agent), columns / 2);
+        let facts = format!(" · {agent} · {}", clock(state.wall_ms, state.wall_ms));
+        let left = columns.saturating_sub(display_width(&title) + 4);
+        let mut line = StyledText::new(true);
+        line.push_styled("━━ ", TextStyle::Cyan)
+            .push_styled(&title, TextStyle::Bold)
+            .push(&truncate_to_width(&facts, left))
+            .push(" ");
+        let rule = "━".repeat(columns.saturating_sub(line.columns()));
+        line.push_styled(&rule, TextStyle::Cyan);
+        let end = self.line_end;
+        out.extend_from_slice(format!("{end}{}{end}", line.as_str()).as_bytes());
+    }
+}

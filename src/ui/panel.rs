@@ -1,0 +1,366 @@
+//! The panel at the bottom of the console: what the loop is doing, its checks and limits, what
+//! happens next, and the keys.
+
+use super::console::text_width;
+use super::key_input::{KeyInput, KeyMode};
+use super::live_line::{self, LiveStatus, TimeStyle};
+use super::markdown::MEASURE;
+use super::rest_text::clock;
+use super::status::resting_until;
+use super::{StyledText, TextStyle, display_width, one_line, truncate_to_width};
+use crate::engine::display::{char_width, wrap};
+use crate::engine::event::Request;
+use crate::engine::format::{dollars, plural, thousands};
+use crate::engine::{Phase, State};
+use std::time::Duration;
+
+/// The data that the panel shows in addition to [`State`].
+pub(super) struct PanelStatus<'a> {
+    pub(super) name: &'a str,
+    pub(super) since_event: Duration,
+    pub(super) silent_for: Option<Duration>,
+    /// The dollars and tokens, including those of the running iteration. `None` if the dollars are
+    /// unknown.
+    pub(super) spent: (Option<f64>, u64),
+    pub(super) times: TimeStyle,
+    /// `None` if no keys can be read.
+    pub(super) keys: Option<&'a KeyInput>,
+    /// The size of the terminal.
+    pub(super) columns: usize,
+    pub(super) rows: usize,
+}
+
+/// Terminals with fewer rows than this show only the first row of the panel.
+const MIN_ROWS: usize = 10;
+/// The maximum number of rows that show the agent's unfinished line above the panel.
+const UNFINISHED_ROWS: usize = 3;
+/// The number of cells of a bar.
+const BAR: usize = 6;
+/// Maximum numbers of columns of a check's name, the preferred one first.
+const NAME_WIDTHS: [usize; 4] = [32, 20, 12, 6];
+/// The space between the parts of a row.
+const GAP: usize = 3;
+
+/// The keys and what they do: in one word, and in a line of the help.
+const KEYS: [(&str, &str, &str); 5] = [
+    (
+        "p",
+        "pause",
+        "pause after this iteration; again: take it back",
+    ),
+    ("s", "say", "write a message for the agent's next prompt"),
+    (
+        "q",
+        "stop",
+        "finish this iteration, then stop; again: take it back",
+    ),
+    (
+        "d",
+        "detach",
+        "continue in the background after this iteration; again: take it back",
+    ),
+    (
+        "?",
+        "help",
+        "show or hide this help; Ctrl-C stops after this iteration, twice at once",
+    ),
+];
+
+/// Returns the rows of the panel.
+pub(super) fn rows(state: &State, status: &PanelStatus<'_>) -> Vec<StyledText> {
+    let width = status.columns - 1;
+    let mut rows = vec![title(state, status, width)];
+    let editor = status.keys.and_then(|keys| match &keys.mode {
+        KeyMode::Message(text) => Some(editor(text, width)),
+        _ => None,
+    });
+    if status.rows >= MIN_ROWS {
+        let help = status.keys.filter(|keys| keys.mode == KeyMode::Help);
+        rows.push(checks_and_limits(state, status, width));
+        rows.extend(help.map(|keys| help_rows(keys, width)).unwrap_or_default());
+        if editor.is_none() {
+            rows.push(next_and_keys(state, status, width));
+        }
+    }
+    rows.extend(editor);
+    rows
+}
+
+/// Returns the end of the agent's unfinished line.
+pub(super) fn unfinished_rows(text: String) -> Vec<StyledText> {
+    let width = text_width();
+    let texts = wrap(&text, width.min(MEASURE), 0, 0);
+    let shown = texts.len().saturating_sub(UNFINISHED_ROWS);
+    let row = |text: &String| {
+        let mut row = StyledText::new(true);
+        row.push_styled("  │ ", TextStyle::Dim)
+            .push(&truncate_to_width(text, width));
+        row
+    };
+    texts[shown..].iter().map(row).collect()
+}
+
+/// Formats the first row: `── demo · iteration 2/25 · 1m 5s ─────`.
+fn title(state: &State, status: &PanelStatus<'_>, width: usize) -> StyledText {
+    let live = LiveStatus {
+        since_event: status.since_event,
+        silent_for: status.silent_for,
+        spend: Vec::new(),
+    };
+    let parts = live_line::parts(state, live, status.times).join(" · ");
+    let name = truncate_to_width(&one_line(status.name), width.saturating_sub(4).min(40));
+    let left = width.saturating_sub(display_width(&name) + 7);
+    let parts = truncate_to_width(&one_line(&parts), left);
+    let mut row = StyledText::new(true);
+    row.push_styled("── ", TextStyle::Dim)
+        .push_styled(&name, TextStyle::Bold)
+        .push_styled(" · ", TextStyle::Dim)
+        .push(&parts)
+        .push(" ");
+    let rule = "─".repeat(width.saturating_sub(row.columns()));
+    row.push_styled(&rule, TextStyle::Dim);
+    row
+}
+
+/// Formats the second row: the checks on the left, and the spending on the right.
+fn checks_and_limits(state: &State, status: &PanelStatus<'_>, width: usize) -> StyledText {
+    let meters = [
+        meters(state, status.spent, true),
+        meters(state, status.spent, false),
+    ];
+    let names = NAME_WIDTHS.iter().map(|width| Some(*width)).chain([None]);
+    let checks: Vec<StyledText> = names.map(|name_width| checks(state, name_width)).collect();
+    for checks in &checks {
+        for meters in &meters {
+            if checks.columns() + GAP + meters.columns() <= width {
+                return spread(checks, meters, width);
+            }
+        }
+    }
+    let marks = checks
+        .into_iter()
+        .last()
+        .unwrap_or_else(|| StyledText::new(true));
+    fit(marks, width)
+}
+
+/// Formats the third row: what happens next on the left, and the keys on the right.
+fn next_and_keys(state: &State, status: &PanelStatus<'_>, width: usize) -> StyledText {
+    let is_moving = status.keys.is_some_and(|keys| keys.is_moving);
+    let text = format!(" next: {}", next(state, is_moving, status.since_event));
+    let keys = status.keys.map(key_list);
+    let keys = keys.filter(|keys| keys.columns() <= width);
+    let keys = keys.unwrap_or_else(|| StyledText::new(true));
+    let left = width.saturating_sub(keys.columns() + GAP);
+    let text = if left < 16 && keys.columns() > 0 {
+        String::new()
+    } else {
+        truncate_to_width(&text, left.max(1))
+    };
+    let mut row = StyledText::new(true);
+    let style = match state.request {
+        Request::Go => TextStyle::Dim,
+        _ => TextStyle::Yellow,
+    };
+    row.push_styled(&text, style);
+    spread(&row, &keys, width)
+}
+
+/// Returns what the loop does after what it is doing now.
+fn next(state: &State, is_moving: bool, since_event: Duration) -> String {
+    let after = match state.phase {
+        Phase::Resting { .. } | Phase::NotStarted => "",
+        Phase::Checking if state.iteration == 0 => " after the preflight checks",
+        _ => " after this iteration",
+    };
+    match state.request {
+        _ if is_moving => return format!("continues in the background{after}"),
+        Request::Pause => return format!("pauses{after}"),
+        Request::Stop => return format!("stops{after}"),
+        Request::PauseNow | Request::StopNow => return "stops".into(),
+        Request::Go => {}
+    }
+    let limits = &state.plan.limits;
+    let is_last =
+        limits.iterations.is_some_and(|max| state.counted >= max) || !state.will_continue();
+    let following = if is_last {
+        "the loop ends".to_owned()
+    } else {
+        format!("iteration {}", state.iteration + 1)
+    };
+    match &state.phase {
+        Phase::Running { .. } | Phase::Killing { .. } if !state.checks.is_empty() => {
+            let count = plural(state.checks.len() as u64, "check");
+            format!("{count}, then done or {following}")
+        }
+        Phase::Checking if state.iteration == 0 => "iteration 1".into(),
+        Phase::Checking | Phase::Looking => format!("done if all are green, else {following}"),
+        Phase::Resting { .. } => {
+            let now_ms = state
+                .wall_ms
+                .saturating_add_unsigned(since_event.as_millis() as u64);
+            let at = resting_until(state).map(|at| format!(" at {}", clock(at, now_ms)));
+            format!("{following}{}", at.unwrap_or_default())
+        }
+        Phase::Draining { .. } => "the loop ends with its child loops".into(),
+        _ => format!("done or {following}"),
+    }
+}
+
+/// Formats the marks of the checks, with names of at most `name_width` columns.
+fn checks(state: &State, name_width: Option<usize>) -> StyledText {
+    let mut row = StyledText::new(true);
+    let checks = &state.plan.proof.checks;
+    if checks.is_empty() {
+        row.push_styled(" no checks", TextStyle::Dim);
+        return row;
+    }
+    for (at, check) in checks.iter().enumerate() {
+        let (mark, style) = check_mark(state, at);
+        row.push(if name_width.is_some() && at > 0 {
+            "  "
+        } else {
+            " "
+        });
+        row.push_styled(mark, style);
+        if let Some(width) = name_width {
+            let name = truncate_to_width(&one_line(&check.command), width);
+            row.push(" ").push(&name);
+        }
+    }
+    row
+}
+
+/// Returns the mark of a check: its result, or whether it is running. The marks differ in shape, not
+/// only in color.
+fn check_mark(state: &State, check: usize) -> (&'static str, TextStyle) {
+    let is_checking = state.phase == Phase::Checking;
+    let running = state.checks.iter().position(Option::is_none);
+    if is_checking && running == Some(check) {
+        return ("◐", TextStyle::Yellow);
+    }
+    match state.last_check_report(check) {
+        Some(report) if report.is_green() => ("●", TextStyle::Green),
+        Some(_) => ("○", TextStyle::Red),
+        None => ("·", TextStyle::Dim),
+    }
+}
+
+/// Formats the dollars and tokens, each with a bar if it has a limit.
+fn meters(state: &State, (cost, tokens): (Option<f64>, u64), with_bars: bool) -> StyledText {
+    let limits = &state.plan.limits;
+    let mut row = StyledText::new(true);
+    let mut meter = |label: &str, text: String, share: Option<f64>| {
+        if row.columns() > 0 {
+            row.push("   ");
+        }
+        if !label.is_empty() {
+            row.push_styled(label, TextStyle::Dim).push(" ");
+        }
+        if let Some(share) = share.filter(|_| with_bars) {
+            bar(share, &mut row);
+            row.push(" ");
+        }
+        row.push(&text);
+    };
+    let share = |used: f64, max: f64| if max > 0.0 { used / max } else { 1.0 };
+    match (cost, limits.cost_usd) {
+        (cost, Some(max)) => {
+            let text = cost.map_or_else(|| "?".into(), dollars);
+            let text = format!("{text}/{}", dollars(max));
+            meter("cost", text, Some(share(cost.unwrap_or(0.0), max)));
+        }
+        (Some(cost), None) => meter("cost", dollars(cost), None),
+        (None, None) => {}
+    }
+    match limits.tokens {
+        Some(max) => {
+            let text = format!("{}/{}", thousands(tokens), thousands(max));
+            meter("tokens", text, Some(share(tokens as f64, max as f64)));
+        }
+        None if tokens > 0 => meter("tokens", thousands(tokens), None),
+        None => {}
+    }
+    row
+}
+
+/// Appends a bar: `▰▰▱▱▱▱`.
+fn bar(share: f64, row: &mut StyledText) {
+    let style = match share {
+        ..0.7 => TextStyle::Green,
+        ..0.9 => TextStyle::Yellow,
+        _ => TextStyle::Red,
+    };
+    let full = (share * BAR as f64).round().clamp(0.0, BAR as f64) as usize;
+    // What has been spent is never shown as nothing.
+    let full = if share > 0.0 { full.max(1) } else { full };
+    row.push_styled(&"▰".repeat(full), style)
+        .push_styled(&"▱".repeat(BAR - full), TextStyle::Dim);
+}
+
+fn key_list(keys: &KeyInput) -> StyledText {
+    let mut row = StyledText::new(true);
+    for (key, name, _) in shown_keys(keys) {
+        if row.columns() > 0 {
+            row.push("  ");
+        }
+        row.push_styled(key, TextStyle::Bold)
+            .push_styled(&format!(" {name}"), TextStyle::Dim);
+    }
+    row
+}
+
+fn help_rows(keys: &KeyInput, width: usize) -> Vec<StyledText> {
+    let rows = shown_keys(keys).map(|(key, _, help)| {
+        let mut row = StyledText::new(true);
+        row.push(" ").push_styled(key, TextStyle::Bold).push("  ");
+        row.push(&truncate_to_width(help, width.saturating_sub(4)));
+        row
+    });
+    rows.collect()
+}
+
+fn shown_keys(keys: &KeyInput) -> impl Iterator<Item = (&'static str, &'static str, &'static str)> {
+    let can_move = keys.can_move;
+    KEYS.into_iter()
+        .filter(move |(key, ..)| *key != "d" || can_move)
+}
+
+/// Formats the message that is being written. Its end is visible, where the cursor is.
+fn editor(text: &str, width: usize) -> StyledText {
+    let mut row = StyledText::new(true);
+    row.push(" ").push_styled("say", TextStyle::Bold);
+    if width >= 60 {
+        row.push_styled(" (Enter sends, Esc cancels)", TextStyle::Dim);
+    }
+    row.push_styled(" › ", TextStyle::Cyan);
+    let left = width.saturating_sub(row.columns() + 1);
+    let mut skipped = display_width(text).saturating_sub(left);
+    let tail = text.trim_start_matches(|c: char| {
+        let is_skipped = skipped > 0;
+        skipped = skipped.saturating_sub(char_width(c).max(1));
+        is_skipped
+    });
+    row.push(tail);
+    row
+}
+
+/// Puts one text at the left and another at the right end of a row.
+fn spread(left: &StyledText, right: &StyledText, width: usize) -> StyledText {
+    let mut row = left.clone();
+    if right.columns() > 0 {
+        let space = width.saturating_sub(left.columns() + right.columns());
+        row.push(&" ".repeat(space)).append(right);
+    }
+    row
+}
+
+/// Returns the row if it fits, or else how many checks there are.
+fn fit(row: StyledText, width: usize) -> StyledText {
+    if row.columns() <= width {
+        return row;
+    }
+    let mut short = StyledText::new(true);
+    short.push(&truncate_to_width(" many checks", width));
+    short
+}
