@@ -14,13 +14,13 @@ use super::live_area::LiveArea;
 use super::live_line;
 use super::live_line::{LiveStatus, TimeStyle};
 use super::output_queue::{OutputKind, OutputQueue};
-use super::own_line::OwnLines;
+use super::own_line::{OwnLines, Requests};
 use super::panel::{self, PanelStatus};
 use super::print::warn_styled;
 use super::tty::{height, in_foreground, is_dumb, is_null_device, is_terminal, use_color, width};
 use super::{StyledText, TextStyle, adapt, event_line, styled, truncate_to_width};
 use crate::engine::event::Request;
-use crate::engine::plain_text::{escape_json, visible};
+use crate::engine::plain_text::escape_json;
 use crate::engine::{Act, Event, Phase, State};
 use crate::store::{JournalLine, LoopDir};
 use std::time::{Duration, Instant};
@@ -61,6 +61,8 @@ pub(crate) struct Console {
     panel: Vec<StyledText>,
     keys: KeyInput,
     has_keys: bool,
+    /// Whether a pause or a stop after this iteration was pending at the last event.
+    is_request_pending: bool,
     time_style: TimeStyle,
     last_event: Instant,
     has_warned_closed: bool,
@@ -79,10 +81,6 @@ const ACT_TEXT_CAPACITY: usize = 1 << 20;
 
 /// The interval at which the live line is redrawn.
 const TICK: Duration = Duration::from_secs(1);
-
-/// Make the terminal mark pasted text, so that it is not taken for keys.
-const MARK_PASTES: &str = "\x1b[?2004h";
-const UNMARK_PASTES: &str = "\x1b[?2004l";
 
 impl Console {
     pub(crate) fn new(dir: &LoopDir, mode: ConsoleMode) -> Self {
@@ -132,6 +130,7 @@ impl Console {
             panel: Vec::new(),
             keys: KeyInput::new(true),
             has_keys: false,
+            is_request_pending: false,
             time_style: TimeStyle::Elapsed,
             last_event: Instant::now(),
             has_warned_closed: false,
@@ -167,12 +166,7 @@ impl Console {
         self.keys.reset();
         // While an agent's screen is shown, the agent sets the modes of the terminal.
         if self.screen.is_none() && in_foreground() {
-            let mode = if available {
-                MARK_PASTES
-            } else {
-                UNMARK_PASTES
-            };
-            self.output.write(mode.as_bytes());
+            self.output.mark_pastes(available);
         }
     }
 
@@ -217,10 +211,12 @@ impl Console {
                 self.show(&text);
             }
         }
-        if !matches!(
+        let is_over = matches!(
             state.phase,
             Phase::Ended(_) | Phase::Paused | Phase::Draining { .. }
-        ) {
+        );
+        self.is_request_pending = state.request != Request::Go && !is_over;
+        if !is_over {
             self.warn_if_closed();
         }
     }
@@ -232,19 +228,11 @@ impl Console {
             self.acts.flush(&mut out);
             self.spend = IterationSpend::default();
         }
-        match &line.event {
-            Event::Started {
-                iteration, agent, ..
-            } if self.is_rich => {
-                let agent = agent.as_ref().unwrap_or(&state.agent().name);
-                self.own_lines.heading(*iteration, agent, state, &mut out);
-            }
-            event => {
-                for (text, style) in event_line::lines(event, state) {
-                    self.own_lines.event(event, &text, style, &mut out);
-                }
-            }
-        }
+        let requests = Requests {
+            is_pending: self.is_request_pending,
+            is_moving: self.keys.is_moving,
+        };
+        self.own_lines.event(&line.event, requests, state, &mut out);
         let started = matches!(line.event, Event::Started { .. });
         if started && state.agent().terminal && !mirrors_agent {
             let text = format!(
@@ -339,7 +327,7 @@ impl Console {
         if self.screen.is_none() {
             self.erase();
             if self.has_keys {
-                self.output.write(UNMARK_PASTES.as_bytes());
+                self.output.mark_pastes(false);
             }
         }
         let shown = self.screen.get_or_insert_default().filter(bytes);
@@ -387,7 +375,7 @@ impl Console {
         self.leave_screen();
         self.erase();
         if self.has_keys {
-            self.output.write(UNMARK_PASTES.as_bytes());
+            self.output.mark_pastes(false);
         }
         self.output.close();
     }
@@ -477,24 +465,13 @@ impl Console {
         if self.live_text.is_empty() && self.panel.is_empty() {
             return Vec::new();
         }
-        let width = width().unwrap_or(80) - 1;
         let unfinished = self.acts.unfinished();
-        let mut rows = Vec::new();
-        if self.is_rich {
-            rows.extend(unfinished.into_iter().flat_map(panel::unfinished_rows));
-            rows.extend(self.panel.iter().cloned());
-            return rows;
+        if !self.is_rich {
+            return live_line::rows(&self.live_text, unfinished, self.own_lines.color);
         }
-        if let Some(text) = unfinished {
-            let mut row = StyledText::new(self.own_lines.color);
-            row.push(&adapt(truncate_to_width(&format!("  │ {text}"), width)));
-            rows.push(row);
-        }
-        let mut row = StyledText::new(self.own_lines.color);
-        let text = truncate_to_width(&visible(&self.live_text), width);
-        row.push_styled(&adapt(text), TextStyle::Bold);
-        rows.push(row);
-        rows
+        let unfinished = unfinished.map(|text| panel::unfinished_rows(&text));
+        let rows = unfinished.into_iter().flatten();
+        rows.chain(self.panel.iter().cloned()).collect()
     }
 
     fn erase(&mut self) {

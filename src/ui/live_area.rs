@@ -49,6 +49,15 @@ impl LiveArea {
         self.output.write("", bytes, "");
     }
 
+    /// Makes the terminal mark pasted text, or not, so that it is not taken for keys.
+    pub(super) fn mark_pastes(&mut self, marked: bool) {
+        self.write(if marked {
+            b"\x1b[?2004h"
+        } else {
+            b"\x1b[?2004l"
+        });
+    }
+
     /// Forgets the live rows, because another process has the terminal.
     pub(super) fn forget(&mut self) {
         self.drawn_widths.clear();

@@ -1,11 +1,13 @@
 //! Formats ralph's own lines on the console.
 
+use super::event_line;
 use super::rest_text::clock;
 use super::tty::width;
 use super::{
     StyledText, TextStyle, adapt, display_width, hang, one_line, styled, truncate_to_width,
 };
 use crate::engine::display::wrap;
+use crate::engine::event::Request;
 use crate::engine::plain_text::visible;
 use crate::engine::{Event, State};
 
@@ -29,13 +31,37 @@ pub(super) struct OwnLines {
 }
 
 impl OwnLines {
-    /// Appends a line of an event. In a rich console, a check's line starts with its result's mark.
-    pub(super) fn event(&self, event: &Event, text: &str, style: TextStyle, out: &mut Vec<u8>) {
+    /// Appends the lines of an event. In a rich console, an iteration starts with a heading, and a
+    /// check's line with the mark of its result.
+    pub(super) fn event(
+        &self,
+        event: &Event,
+        requests: Requests,
+        state: &State,
+        out: &mut Vec<u8>,
+    ) {
+        match event {
+            Event::Started {
+                iteration, agent, ..
+            } if self.is_rich => {
+                let agent = agent.as_ref().unwrap_or(&state.agent().name);
+                return self.heading(*iteration, agent, state, out);
+            }
+            Event::Asked { .. } if self.is_rich => {
+                if let Some(text) = asked(event, requests, state) {
+                    self.print(&text, TextStyle::Yellow, out);
+                }
+                return;
+            }
+            _ => {}
+        }
         let is_check = matches!(event, Event::Checked { .. } | Event::Rechecked { .. });
-        match style {
-            TextStyle::Green if is_check && self.is_rich => self.marked("●", text, style, out),
-            TextStyle::Red if is_check && self.is_rich => self.marked("○", text, style, out),
-            _ => self.print(text, style, out),
+        for (text, style) in event_line::lines(event, state) {
+            match style {
+                TextStyle::Green if is_check && self.is_rich => self.marked("●", &text, style, out),
+                TextStyle::Red if is_check && self.is_rich => self.marked("○", &text, style, out),
+                _ => self.print(&text, style, out),
+            }
         }
     }
 
@@ -89,7 +115,7 @@ impl OwnLines {
     }
 
     /// Appends the heading of an iteration: `━━ Iteration 2/25 · claude · 14:03 ━━━━`.
-    pub(super) fn heading(&self, iteration: u32, agent: &str, state: &State, out: &mut Vec<u8>) {
+    fn heading(&self, iteration: u32, agent: &str, state: &State, out: &mut Vec<u8>) {
         let columns = width().unwrap_or(80).saturating_sub(1);
         let title = format!("Iteration {}", state.iteration_label(iteration));
         let agent = truncate_to_width(&one_line(agent), columns / 2);
@@ -105,4 +131,27 @@ impl OwnLines {
         let end = self.line_end;
         out.extend_from_slice(format!("{end}{}{end}", line.as_str()).as_bytes());
     }
+}
+
+/// What the rich console knows about the user's requests.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Requests {
+    /// Whether a pause or a stop was pending before the newest request.
+    pub(super) is_pending: bool,
+    /// Whether the loop continues in the background after a pause.
+    pub(super) is_moving: bool,
+}
+
+/// Returns the rich console's line for a request: also that one was taken back, and where the loop
+/// continues.
+fn asked(event: &Event, requests: Requests, state: &State) -> Option<String> {
+    if requests.is_pending && state.request == Request::Go {
+        return Some("continuing: the request was taken back".into());
+    }
+    let (text, _) = event_line::lines(event, state).into_iter().next()?;
+    Some(if requests.is_moving {
+        text.replace("pausing", "continuing in the background")
+    } else {
+        text
+    })
 }

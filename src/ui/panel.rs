@@ -10,7 +10,7 @@ use super::status::resting_until;
 use super::{StyledText, TextStyle, display_width, one_line, truncate_to_width};
 use crate::engine::display::{char_width, wrap};
 use crate::engine::event::Request;
-use crate::engine::format::{dollars, plural, thousands};
+use crate::engine::format::{plural, thousands};
 use crate::engine::{Phase, State};
 use std::time::Duration;
 
@@ -35,9 +35,11 @@ const MIN_ROWS: usize = 10;
 /// The maximum number of rows that show the agent's unfinished line above the panel.
 const UNFINISHED_ROWS: usize = 3;
 /// The number of cells of a bar.
-const BAR: usize = 6;
+const BAR: usize = 5;
 /// Maximum numbers of columns of a check's name, the preferred one first.
-const NAME_WIDTHS: [usize; 4] = [32, 20, 12, 6];
+const NAME_WIDTHS: [usize; 2] = [24, 12];
+/// Maximum number of words in the short name of a check.
+const NAME_WORDS: usize = 3;
 /// The space between the parts of a row.
 const GAP: usize = 3;
 
@@ -87,9 +89,9 @@ pub(super) fn rows(state: &State, status: &PanelStatus<'_>) -> Vec<StyledText> {
 }
 
 /// Returns the end of the agent's unfinished line.
-pub(super) fn unfinished_rows(text: String) -> Vec<StyledText> {
+pub(super) fn unfinished_rows(text: &str) -> Vec<StyledText> {
     let width = text_width();
-    let texts = wrap(&text, width.min(MEASURE), 0, 0);
+    let texts = wrap(text, width.min(MEASURE), 0, 0);
     let shown = texts.len().saturating_sub(UNFINISHED_ROWS);
     let row = |text: &String| {
         let mut row = StyledText::new(true);
@@ -124,30 +126,35 @@ fn title(state: &State, status: &PanelStatus<'_>, width: usize) -> StyledText {
 
 /// Formats the second row: the checks on the left, and the spending on the right.
 fn checks_and_limits(state: &State, status: &PanelStatus<'_>, width: usize) -> StyledText {
-    let meters = [
-        meters(state, status.spent, true),
-        meters(state, status.spent, false),
+    let bars = meters(state, status.spent, true);
+    let numbers = meters(state, status.spent, false);
+    let names = |index: usize| checks(state, Some(NAME_WIDTHS[index]));
+    let marks = checks(state, None);
+    let candidates = [
+        (names(0), &bars),
+        (names(1), &bars),
+        (names(1), &numbers),
+        (marks.clone(), &bars),
+        (marks.clone(), &numbers),
     ];
-    let names = NAME_WIDTHS.iter().map(|width| Some(*width)).chain([None]);
-    let checks: Vec<StyledText> = names.map(|name_width| checks(state, name_width)).collect();
-    for checks in &checks {
-        for meters in &meters {
-            if checks.columns() + GAP + meters.columns() <= width {
-                return spread(checks, meters, width);
-            }
+    for (checks, meters) in &candidates {
+        if checks.columns() + GAP + meters.columns() <= width {
+            return spread(checks, meters, width);
         }
     }
-    let marks = checks
-        .into_iter()
-        .last()
-        .unwrap_or_else(|| StyledText::new(true));
-    fit(marks, width)
+    if marks.columns() <= width {
+        return marks;
+    }
+    let mut count = StyledText::new(true);
+    let text = format!(" {}", plural(state.checks.len() as u64, "check"));
+    count.push(&truncate_to_width(&text, width));
+    count
 }
 
 /// Formats the third row: what happens next on the left, and the keys on the right.
 fn next_and_keys(state: &State, status: &PanelStatus<'_>, width: usize) -> StyledText {
     let is_moving = status.keys.is_some_and(|keys| keys.is_moving);
-    let text = format!(" next: {}", next(state, is_moving, status.since_event));
+    let text = format!(" → {}", next(state, is_moving, status.since_event));
     let keys = status.keys.map(key_list);
     let keys = keys.filter(|keys| keys.columns() <= width);
     let keys = keys.unwrap_or_else(|| StyledText::new(true));
@@ -190,11 +197,10 @@ fn next(state: &State, is_moving: bool, since_event: Duration) -> String {
     };
     match &state.phase {
         Phase::Running { .. } | Phase::Killing { .. } if !state.checks.is_empty() => {
-            let count = plural(state.checks.len() as u64, "check");
-            format!("{count}, then done or {following}")
+            format!("checks, then done or {following}")
         }
         Phase::Checking if state.iteration == 0 => "iteration 1".into(),
-        Phase::Checking | Phase::Looking => format!("done if all are green, else {following}"),
+        Phase::Checking | Phase::Looking => format!("done if green, else {following}"),
         Phase::Resting { .. } => {
             let now_ms = state
                 .wall_ms
@@ -224,11 +230,25 @@ fn checks(state: &State, name_width: Option<usize>) -> StyledText {
         });
         row.push_styled(mark, style);
         if let Some(width) = name_width {
-            let name = truncate_to_width(&one_line(&check.command), width);
+            let name = truncate_to_width(&short_name(&check.command), width);
             row.push(" ").push(&name);
         }
     }
     row
+}
+
+/// Returns what a person calls a check: its first words, without a path and flags.
+fn short_name(command: &str) -> String {
+    let is_word = |word: &&str| !word.starts_with(|c: char| "-#|&;<>(){}".contains(c));
+    let command = one_line(command);
+    let words = command.split(' ').take_while(is_word).take(NAME_WORDS);
+    let name = words.collect::<Vec<_>>().join(" ");
+    let name = name.trim_start_matches("./").trim_end_matches(';');
+    if name.is_empty() {
+        command
+    } else {
+        name.to_owned()
+    }
 }
 
 /// Returns the mark of a check: its result, or whether it is running. The marks differ in shape, not
@@ -266,22 +286,31 @@ fn meters(state: &State, (cost, tokens): (Option<f64>, u64), with_bars: bool) ->
     let share = |used: f64, max: f64| if max > 0.0 { used / max } else { 1.0 };
     match (cost, limits.cost_usd) {
         (cost, Some(max)) => {
-            let text = cost.map_or_else(|| "?".into(), dollars);
-            let text = format!("{text}/{}", dollars(max));
+            let text = cost.map_or_else(|| "?".into(), cents);
+            let text = format!("{text}/{}", cents(max));
             meter("cost", text, Some(share(cost.unwrap_or(0.0), max)));
         }
-        (Some(cost), None) => meter("cost", dollars(cost), None),
+        (Some(cost), None) => meter("cost", cents(cost), None),
         (None, None) => {}
     }
     match limits.tokens {
         Some(max) => {
-            let text = format!("{}/{}", thousands(tokens), thousands(max));
+            let text = format!("{}/{}", short_count(tokens), short_count(max));
             meter("tokens", text, Some(share(tokens as f64, max as f64)));
         }
-        None if tokens > 0 => meter("tokens", thousands(tokens), None),
+        None if tokens > 0 => meter("tokens", short_count(tokens), None),
         None => {}
     }
     row
+}
+
+/// Formats dollars with cents, which leaves more room than the four digits of a sum below a dollar.
+fn cents(usd: f64) -> String {
+    format!("${usd:.2}")
+}
+
+fn short_count(count: u64) -> String {
+    thousands(count).replace(".0", "")
 }
 
 /// Appends a bar: `▰▰▱▱▱▱`.
@@ -355,12 +384,114 @@ fn spread(left: &StyledText, right: &StyledText, width: usize) -> StyledText {
     row
 }
 
-/// Returns the row if it fits, or else how many checks there are.
-fn fit(row: StyledText, width: usize) -> StyledText {
-    if row.columns() <= width {
-        return row;
+#[cfg(test)]
+mod tests {
+    use super::super::live_line::tests::plan;
+    use super::*;
+    use crate::engine::plain_text::plain;
+    use serde_json::json;
+
+    fn state(checks: &[&str]) -> State {
+        let mut plan = plan();
+        let check = |command: &&str| json!({"command": command, "slug": command, "timeout_ms": 0, "on_fail": "append"});
+        plan.proof.checks =
+            serde_json::from_value(checks.iter().map(check).collect()).expect("checks");
+        (plan.limits.cost_usd, plan.limits.tokens) = (Some(5.0), Some(400_000));
+        let mut state = State::new(plan);
+        state.checks = vec![None; checks.len()];
+        (state.iteration, state.counted) = (1, 1);
+        state.phase = Phase::Running {
+            started: true,
+            since_ms: 0,
+            stop_at_ms: None,
+        };
+        state
     }
-    let mut short = StyledText::new(true);
-    short.push(&truncate_to_width(" many checks", width));
-    short
+
+    fn shown(state: &State, columns: usize, rows: usize, keys: Option<&KeyInput>) -> Vec<String> {
+        let status = PanelStatus {
+            name: "shop",
+            since_event: Duration::ZERO,
+            silent_for: None,
+            spent: (Some(4.2), 12_000),
+            times: TimeStyle::Elapsed,
+            keys,
+            columns,
+            rows,
+        };
+        let rows = super::rows(state, &status);
+        assert!(rows.iter().all(|row| row.columns() < columns), "{columns}");
+        let texts = rows.iter().map(|row| plain(row.as_str()).into_owned());
+        texts.collect()
+    }
+
+    #[test]
+    fn the_panel_uses_the_room_it_has() {
+        let state = state(&["./test.sh", "cargo clippy --all", "npm run lint && x"]);
+        let keys = KeyInput::new(true);
+        assert_eq!(
+            shown(&state, 100, 24, Some(&keys))[1..],
+            [
+                " · test.sh  · cargo clippy  · npm run lint       cost ▰▰▰▰▱ $4.20/$5.00   tokens ▰▱▱▱▱ 12k/400k",
+                " → checks, then done or iteration 2                        p pause  s say  q stop  d detach  ? help",
+            ]
+        );
+        assert_eq!(
+            shown(&state, 80, 24, Some(&keys))[1],
+            " · test.sh  · cargo clippy  · npm run lint   cost $4.20/$5.00   tokens 12k/400k"
+        );
+        assert_eq!(
+            shown(&state, 50, 24, Some(&keys))[1..],
+            [
+                " · · ·          cost $4.20/$5.00   tokens 12k/400k",
+                "         p pause  s say  q stop  d detach  ? help",
+            ]
+        );
+        assert_eq!(shown(&state, 80, 6, Some(&keys)).len(), 1);
+        for columns in 2..200 {
+            shown(&state, columns, 24, Some(&keys));
+            shown(&state, columns, 24, None);
+        }
+    }
+
+    #[test]
+    fn a_message_and_the_help_replace_the_keys() {
+        let state = state(&[]);
+        let mut keys = KeyInput::new(false);
+        keys.mode = KeyMode::Message("use the new parser ".repeat(9));
+        for columns in 4..120 {
+            shown(&state, columns, 24, Some(&keys));
+        }
+        assert!(shown(&state, 80, 24, Some(&keys))[2].ends_with("the new parser "));
+        keys.mode = KeyMode::Help;
+        let rows = shown(&state, 80, 24, Some(&keys));
+        assert_eq!(
+            (rows.len(), rows[1].as_str()),
+            (
+                7,
+                " no checks                                       cost ▰▰▰▰▱ $4.20/$5.00   tokens ▰▱▱▱▱ 12k/400k"
+            )
+        );
+        assert!(
+            !rows.iter().any(|row| row.contains("background")),
+            "{rows:?}"
+        );
+    }
+
+    #[test]
+    fn a_request_says_what_happens_next() {
+        let mut state = state(&["true"]);
+        let next = |state: &State, is_moving| super::next(state, is_moving, Duration::ZERO);
+        state.request = Request::Pause;
+        assert_eq!(next(&state, false), "pauses after this iteration");
+        assert_eq!(
+            next(&state, true),
+            "continues in the background after this iteration"
+        );
+        state.request = Request::Go;
+        state.counted = 3;
+        assert_eq!(next(&state, false), "checks, then done or the loop ends");
+        state.phase = Phase::Checking;
+        assert_eq!(next(&state, false), "done if green, else the loop ends");
+    }
 }
