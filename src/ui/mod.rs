@@ -14,6 +14,7 @@ mod escape_filter;
 pub(crate) mod event_line;
 pub(crate) mod gutter;
 pub(crate) mod key_input;
+mod key_rows;
 mod label_text;
 mod live_area;
 mod live_line;

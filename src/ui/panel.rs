@@ -3,12 +3,13 @@
 
 use super::console::text_width;
 use super::key_input::{KeyInput, KeyMode};
+use super::key_rows::{editor, help_rows, key_list};
 use super::live_line::{self, LiveStatus, TimeStyle};
 use super::markdown::MEASURE;
 use super::rest_text::clock;
 use super::status::resting_until;
 use super::{StyledText, TextStyle, display_width, one_line, truncate_to_width};
-use crate::engine::display::{char_width, wrap};
+use crate::engine::display::wrap;
 use crate::engine::event::Request;
 use crate::engine::format::{plural, thousands};
 use crate::engine::{Phase, State};
@@ -32,6 +33,8 @@ pub(super) struct PanelStatus<'a> {
 
 /// Terminals with fewer rows than this show only the first row of the panel.
 const MIN_ROWS: usize = 10;
+/// Narrower terminals show only what the loop is doing.
+const MIN_COLUMNS: usize = 20;
 /// The maximum number of rows that show the agent's unfinished line above the panel.
 const UNFINISHED_ROWS: usize = 3;
 /// The number of cells of a bar.
@@ -43,34 +46,14 @@ const NAME_WORDS: usize = 3;
 /// The space between the parts of a row.
 const GAP: usize = 3;
 
-/// The keys and what they do: in one word, and in a line of the help.
-const KEYS: [(&str, &str, &str); 5] = [
-    (
-        "p",
-        "pause",
-        "pause after this iteration; again: take it back",
-    ),
-    ("s", "say", "write a message for the agent's next prompt"),
-    (
-        "q",
-        "stop",
-        "finish this iteration, then stop; again: take it back",
-    ),
-    (
-        "d",
-        "detach",
-        "continue in the background after this iteration; again: take it back",
-    ),
-    (
-        "?",
-        "help",
-        "show or hide this help; Ctrl-C stops after this iteration, twice at once",
-    ),
-];
-
 /// Returns the rows of the panel.
 pub(super) fn rows(state: &State, status: &PanelStatus<'_>) -> Vec<StyledText> {
     let width = status.columns - 1;
+    if width < MIN_COLUMNS {
+        let mut row = StyledText::new(true);
+        row.push(&truncate_to_width(&activity(state, status), width));
+        return vec![row];
+    }
     let mut rows = vec![title(state, status, width)];
     let editor = status.keys.and_then(|keys| match &keys.mode {
         KeyMode::Message(text) => Some(editor(text, width)),
@@ -104,15 +87,9 @@ pub(super) fn unfinished_rows(text: &str) -> Vec<StyledText> {
 
 /// Formats the first row: `── demo · iteration 2/25 · 1m 5s ─────`.
 fn title(state: &State, status: &PanelStatus<'_>, width: usize) -> StyledText {
-    let live = LiveStatus {
-        since_event: status.since_event,
-        silent_for: status.silent_for,
-        spend: Vec::new(),
-    };
-    let parts = live_line::parts(state, live, status.times).join(" · ");
     let name = truncate_to_width(&one_line(status.name), width.saturating_sub(4).min(40));
     let left = width.saturating_sub(display_width(&name) + 7);
-    let parts = truncate_to_width(&one_line(&parts), left);
+    let parts = truncate_to_width(&activity(state, status), left);
     let mut row = StyledText::new(true);
     row.push_styled("── ", TextStyle::Dim)
         .push_styled(&name, TextStyle::Bold)
@@ -122,6 +99,17 @@ fn title(state: &State, status: &PanelStatus<'_>, width: usize) -> StyledText {
     let rule = "─".repeat(width.saturating_sub(row.columns()));
     row.push_styled(&rule, TextStyle::Dim);
     row
+}
+
+/// Formats what the loop is doing, and for how long.
+fn activity(state: &State, status: &PanelStatus<'_>) -> String {
+    let live = LiveStatus {
+        since_event: status.since_event,
+        silent_for: status.silent_for,
+        spend: Vec::new(),
+    };
+    let parts = live_line::parts(state, live, status.times);
+    one_line(&parts.join(" · "))
 }
 
 /// Formats the second row: the checks on the left, and the spending on the right.
@@ -327,53 +315,6 @@ fn bar(share: f64, row: &mut StyledText) {
         .push_styled(&"▱".repeat(BAR - full), TextStyle::Dim);
 }
 
-fn key_list(keys: &KeyInput) -> StyledText {
-    let mut row = StyledText::new(true);
-    for (key, name, _) in shown_keys(keys) {
-        if row.columns() > 0 {
-            row.push("  ");
-        }
-        row.push_styled(key, TextStyle::Bold)
-            .push_styled(&format!(" {name}"), TextStyle::Dim);
-    }
-    row
-}
-
-fn help_rows(keys: &KeyInput, width: usize) -> Vec<StyledText> {
-    let rows = shown_keys(keys).map(|(key, _, help)| {
-        let mut row = StyledText::new(true);
-        row.push(" ").push_styled(key, TextStyle::Bold).push("  ");
-        row.push(&truncate_to_width(help, width.saturating_sub(4)));
-        row
-    });
-    rows.collect()
-}
-
-fn shown_keys(keys: &KeyInput) -> impl Iterator<Item = (&'static str, &'static str, &'static str)> {
-    let can_move = keys.can_move;
-    KEYS.into_iter()
-        .filter(move |(key, ..)| *key != "d" || can_move)
-}
-
-/// Formats the message that is being written. Its end is visible, where the cursor is.
-fn editor(text: &str, width: usize) -> StyledText {
-    let mut row = StyledText::new(true);
-    row.push(" ").push_styled("say", TextStyle::Bold);
-    if width >= 60 {
-        row.push_styled(" (Enter sends, Esc cancels)", TextStyle::Dim);
-    }
-    row.push_styled(" › ", TextStyle::Cyan);
-    let left = width.saturating_sub(row.columns() + 1);
-    let mut skipped = display_width(text).saturating_sub(left);
-    let tail = text.trim_start_matches(|c: char| {
-        let is_skipped = skipped > 0;
-        skipped = skipped.saturating_sub(char_width(c).max(1));
-        is_skipped
-    });
-    row.push(tail);
-    row
-}
-
 /// Puts one text at the left and another at the right end of a row.
 fn spread(left: &StyledText, right: &StyledText, width: usize) -> StyledText {
     let mut row = left.clone();
@@ -432,7 +373,7 @@ mod tests {
         assert_eq!(
             shown(&state, 100, 24, Some(&keys))[1..],
             [
-                " · test.sh  · cargo clippy  · npm run lint       cost ▰▰▰▰▱ $4.20/$5.00   tokens ▰▱▱▱▱ 12k/400k",
+                " · test.sh  · cargo clippy  · npm run lint           cost ▰▰▰▰▱ $4.20/$5.00   tokens ▰▱▱▱▱ 12k/400k",
                 " → checks, then done or iteration 2                        p pause  s say  q stop  d detach  ? help",
             ]
         );
@@ -443,7 +384,7 @@ mod tests {
         assert_eq!(
             shown(&state, 50, 24, Some(&keys))[1..],
             [
-                " · · ·          cost $4.20/$5.00   tokens 12k/400k",
+                " · · ·         cost $4.20/$5.00   tokens 12k/400k",
                 "         p pause  s say  q stop  d detach  ? help",
             ]
         );
@@ -469,7 +410,7 @@ mod tests {
             (rows.len(), rows[1].as_str()),
             (
                 7,
-                " no checks                                       cost ▰▰▰▰▱ $4.20/$5.00   tokens ▰▱▱▱▱ 12k/400k"
+                " no checks                       cost ▰▰▰▰▱ $4.20/$5.00   tokens ▰▱▱▱▱ 12k/400k"
             )
         );
         assert!(

@@ -154,7 +154,7 @@ mod tests {
                 Some("exit code 1"),
                 1500
             ),
-            "✘ Bash cargo tes…: exit …  1.5s"
+            "✘ Bash cargo t…: exit c…  1.5s"
         );
         assert_eq!(line("Bash", "true", Some(""), 0), "✘ Bash true");
     }

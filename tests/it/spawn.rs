@@ -57,7 +57,7 @@ fn a_spawned_loop_has_a_window_until_it_ends() {
     );
     until("its line in the window", || {
         tmux(&test, &["capture-pane", "-p", "-t", "ralph:a"])
-            .contains("[ralph] a: starting iteration 1/2")
+            .contains("━━ Iteration 1/2 · agent.script")
     });
     let status = test.status("a");
     assert_eq!(
