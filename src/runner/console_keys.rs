@@ -45,7 +45,7 @@ impl ConsoleKeys {
     /// Returns the keys pressed since the last call, and whether keys have become available or
     /// unavailable.
     pub(super) fn read(&mut self, buffer: &mut [u8]) -> Vec<Input> {
-        if let Some(guard) = self.guard.take_if(|guard| !guard.is_held()) {
+        if let Some(guard) = self.guard.take_if(|_| !TerminalGuard::is_held()) {
             drop(guard);
             self.refused_at = Some(Instant::now());
         }

@@ -59,7 +59,7 @@ impl TerminalGuard {
 
     /// Returns whether this process group is still in the foreground. A shell takes the terminal back
     /// when its job stops.
-    pub(crate) fn is_held(&self) -> bool {
+    pub(crate) fn is_held() -> bool {
         tcgetpgrp(stdin()).is_ok_and(|group| group == getpgrp())
     }
 
@@ -115,7 +115,7 @@ impl TerminalGuard {
 
 impl Drop for TerminalGuard {
     fn drop(&mut self) {
-        if !self.is_held() {
+        if !Self::is_held() {
             return;
         }
         // Keys that the agent did not read are not meant for the shell.

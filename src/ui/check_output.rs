@@ -71,11 +71,13 @@ impl FailedLog {
             lines.clone()
         } else {
             let mut failing = failing_lines(&text);
-            failing.dedup();
-            // The first failure is often the cause; without any, the end says most.
-            match failing.len() < lines.len() {
-                true => failing.truncate(FOLDED_LINES),
-                false => drop(failing.drain(..failing.len() - FOLDED_LINES)),
+            // The first failure is often the cause. If no line names one, these are the last lines,
+            // and the end says most.
+            let is_end = lines.iter().rev().map(|line| line.trim());
+            if is_end.take(failing.len()).eq(failing.iter().rev().copied()) {
+                failing.drain(..failing.len().saturating_sub(FOLDED_LINES));
+            } else {
+                failing.truncate(FOLDED_LINES);
             }
             failing
         };

@@ -42,6 +42,7 @@ pub(crate) enum ConsoleMode {
 }
 
 /// The console of one runner.
+#[expect(clippy::struct_excessive_bools, reason = "each is an independent fact")]
 pub(crate) struct Console {
     dir: LoopDir,
     mode: ConsoleMode,

@@ -180,9 +180,10 @@ fn list_item(text: &str) -> (&str, &str) {
     let digits = text.len() - text.trim_start_matches(|c: char| c.is_ascii_digit()).len();
     let is_number = (1..=3).contains(&digits)
         && (text[digits..].starts_with(". ") || text[digits..].starts_with(") "));
-    match is_number {
-        true => (&text[..=digits], text[digits + 2..].trim_start()),
-        false => ("", text),
+    if is_number {
+        (&text[..=digits], text[digits + 2..].trim_start())
+    } else {
+        ("", text)
     }
 }
 

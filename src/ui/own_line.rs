@@ -48,8 +48,8 @@ impl OwnLines {
                 return self.heading(*iteration, agent, state, out);
             }
             Event::Asked { .. } if self.is_rich => {
-                if let Some(text) = asked(event, requests, state) {
-                    self.print(&text, TextStyle::Yellow, out);
+                if let Some((text, style)) = asked(event, requests, state) {
+                    self.print(&text, style, out);
                 }
                 return;
             }
@@ -144,14 +144,16 @@ pub(super) struct Requests {
 
 /// Returns the rich console's line for a request: also that one was taken back, and where the loop
 /// continues.
-fn asked(event: &Event, requests: Requests, state: &State) -> Option<String> {
+fn asked(event: &Event, requests: Requests, state: &State) -> Option<(String, TextStyle)> {
     if requests.is_pending && state.request == Request::Go {
-        return Some("continuing: the request was taken back".into());
+        let text = "continuing: the request was taken back";
+        return Some((text.into(), TextStyle::Dim));
     }
-    let (text, _) = event_line::lines(event, state).into_iter().next()?;
-    Some(if requests.is_moving {
+    let (text, style) = event_line::lines(event, state).into_iter().next()?;
+    let text = if requests.is_moving {
         text.replace("pausing", "continuing in the background")
     } else {
         text
-    })
+    };
+    Some((text, style))
 }
