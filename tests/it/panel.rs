@@ -189,7 +189,7 @@ fn the_console_fits_small_and_large_terminals() {
         let window = Window::ralph(&test, columns, rows, &args);
         window.until_shows("I continue where the last iteration stopped.");
         // Also what the running iteration has used.
-        window.until_shows("47.8k/400k");
+        window.until_shows("46.9k/400k");
         let screen = window.screen();
         let widest = screen
             .lines()
