@@ -80,6 +80,10 @@ const DENIAL_WIDTH: usize = 200;
 /// The maximum capacity, in bytes, that `act_text` keeps between acts.
 const ACT_TEXT_CAPACITY: usize = 1 << 20;
 
+/// The width of a background window's panel. If a viewer had to break its rows, tmux would scroll
+/// what is above them out of sight.
+const VIEWER_COLUMNS: usize = 80;
+
 /// The interval at which the live line is redrawn.
 const TICK: Duration = Duration::from_secs(1);
 
@@ -116,6 +120,7 @@ impl Console {
                 name: dir.name().to_owned(),
                 is_rich,
                 color,
+                max_columns: usize::MAX,
                 is_wrapped: is_interactive,
                 line_end: "\n",
             },
@@ -147,7 +152,8 @@ impl Console {
 
     /// Makes the live line show clock times, which need not be redrawn every second. A background
     /// window often has no viewer.
-    pub(crate) fn in_window(self) -> Self {
+    pub(crate) fn in_window(mut self) -> Self {
+        self.own_lines.max_columns = VIEWER_COLUMNS;
         Self {
             time_style: TimeStyle::Clock,
             // The loop is in the background already.
@@ -410,7 +416,7 @@ impl Console {
                     spent: self.spend.totals(state),
                     times: self.time_style,
                     keys: self.has_keys.then_some(&self.keys),
-                    columns: width().unwrap_or(80),
+                    columns: width().unwrap_or(80).min(self.own_lines.max_columns),
                     rows: height().unwrap_or(24),
                 },
             );

@@ -24,6 +24,8 @@ pub(super) struct OwnLines {
     /// Whether lines begin with a mark instead of the name.
     pub(super) is_rich: bool,
     pub(super) color: bool,
+    /// The maximum width of a heading, in columns.
+    pub(super) max_columns: usize,
     /// Whether to break lines at the terminal's width.
     pub(super) is_wrapped: bool,
     /// The line ending: `"\r\n"` while an agent has the terminal in raw mode, else `"\n"`.
@@ -116,7 +118,10 @@ impl OwnLines {
 
     /// Appends the heading of an iteration: `━━ Iteration 2/25 · claude · 14:03 ━━━━`.
     fn heading(&self, iteration: u32, agent: &str, state: &State, out: &mut Vec<u8>) {
-        let columns = width().unwrap_or(80).saturating_sub(1);
+        let columns = width()
+            .unwrap_or(80)
+            .min(self.max_columns)
+            .saturating_sub(1);
         let title = format!("Iteration {}", state.iteration_label(iteration));
         let agent = truncate_to_width(&one_line(agent), columns / 2);
         let facts = format!(" · {agent} · {}", clock(state.wall_ms, state.wall_ms));

@@ -425,7 +425,10 @@ printf '\033[4;1H\033]52;c;aGVsbG8=\007bye'
         let modes = test.sh(&format!("stty -a < {tty}"));
         // The console reads keys: the terminal is neither raw nor as a shell needs it.
         assert!(
-            modes.contains(" opost") && modes.contains("-icanon"),
+            modes.contains(
+                "
+opost "
+            ) && modes.contains(" -icanon"),
             "{modes}"
         );
         assert!(
