@@ -1,5 +1,6 @@
 //! `ralph attach`: shows the tmux window of a background loop, or follows its log.
 
+use super::background::configured_tmux;
 use super::logs;
 use super::open_loop::open;
 use crate::cli::LogsArgs;
@@ -36,15 +37,19 @@ pub(crate) fn attach(name: &str) -> Result<ExitCode, CommandError> {
             format!("run `ralph logs {name}` to see what it did"),
         ));
     }
-    if !header.background {
+    // A loop that was started in the foreground may have moved to the background.
+    let holder = loop_holder(&handle.dir);
+    if !header.background && !holder.as_ref().is_some_and(|holder| holder.background) {
         return Err(CommandError::usage(
             format!("cannot attach to {name:?}: it runs in the foreground of another terminal"),
             format!("run `ralph logs {name} -f` to follow its output"),
         ));
     }
     // A loop that was resumed with --no-tmux has no window.
-    let in_window = loop_holder(&handle.dir).is_some_and(|holder| holder.host.is_some());
-    let Some(socket) = header.tmux.as_ref().filter(|_| in_window) else {
+    let in_window = holder.is_some_and(|holder| holder.host.is_some());
+    let recorded = header.tmux.clone().map(|socket| Tmux { socket });
+    let tmux = || recorded.or_else(|| configured_tmux(&handle.view.state.plan));
+    let Some(tmux) = in_window.then(tmux).flatten() else {
         note("Ctrl-C ends this view; the loop continues");
         let code = logs::logs(&LogsArgs {
             name: name.to_owned(),
@@ -68,9 +73,6 @@ pub(crate) fn attach(name: &str) -> Result<ExitCode, CommandError> {
             format!("run `ralph logs {name} -f` to follow the output without a terminal"),
         ));
     }
-    let tmux = Tmux {
-        socket: socket.clone(),
-    };
     if tmux.has_window(name).is_ok_and(|found| !found) {
         return Err(CommandError::usage(
             format!("cannot attach to {name:?}: its window is on another tmux server"),

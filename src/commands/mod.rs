@@ -3,6 +3,7 @@
 
 mod atomic_file;
 mod attach;
+mod background;
 mod bus;
 mod completions;
 mod config;

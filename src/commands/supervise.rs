@@ -1,7 +1,10 @@
 //! Runs a loop under a warden process, shows it on the console, and prints the summary at the end.
 
+use super::background::continue_in_background;
+use super::say::{check_reads_messages, message};
 use crate::agent::task_dir::TaskDir;
 use crate::cli::OutputArgs;
+use crate::engine::event::Request;
 use crate::engine::format::{plural, process_count};
 use crate::engine::{Act, Event, ExitCode, Outcome, Plan, State, Status};
 use crate::git;
@@ -14,12 +17,16 @@ use crate::runner::notify::Notification;
 use crate::runner::reactor::Reactor;
 use crate::runner::{AgentHost, Observer, Runner, RunnerError, RunnerExit};
 use crate::store::derived_files::DerivedFiles;
-use crate::store::{Journal, JournalHeader, JournalLine, LoopDir, LoopView, StateDir};
+use crate::store::{
+    InboxMessage, Journal, JournalHeader, JournalLine, LoopDir, LoopView, StateDir, inbox,
+};
 use crate::ui::console::{Console, ConsoleMode};
+use crate::ui::key_input::KeyRequest;
 use crate::ui::print::{print_message, print_styled, report_error, warn};
 use crate::ui::tty::{is_terminal, use_color};
 use crate::ui::{notification, status, summary};
 use serde_json::Value;
+use std::io::{self, IsTerminal, Read, Write, stdin};
 use std::time::Duration;
 
 /// Runs a loop in a supervisor process, under this process as its warden, and returns the exit
@@ -31,8 +38,16 @@ pub(crate) fn supervise(
     output: OutputArgs,
 ) -> Result<ExitCode, CommandError> {
     let grace = Duration::from_millis(plan.grace.term_ms);
+    let (mut moving, mut move_request) = io::pipe().map_err(CommandError::broken)?;
     let exit = warden::run_guarded(
-        || run_in_process(dir, output).unwrap_or_else(report_error),
+        || {
+            let mut moves = false;
+            let code = run(dir, output, &mut moves).unwrap_or_else(report_error);
+            if moves {
+                let _ = move_request.write_all(b"d");
+            }
+            code
+        },
         grace,
         &exemptions(&StateDir::containing(dir)),
     )
@@ -40,7 +55,11 @@ pub(crate) fn supervise(
     // Release the locks only now that the warden has killed every process of the loop. Other
     // processes rely on a free lock to mean that none is left.
     drop(locks);
+    drop(move_request);
     match exit {
+        warden::SupervisorExit::Exited(_) if moving.read(&mut [0]).is_ok_and(|count| count > 0) => {
+            continue_in_background(dir)
+        }
         warden::SupervisorExit::Exited(code) => Ok(code),
         warden::SupervisorExit::Killed {
             signal,
@@ -75,6 +94,11 @@ pub(crate) fn supervise(
 
 /// Runs a loop in this process and returns the exit code.
 pub(crate) fn run_in_process(dir: &LoopDir, output: OutputArgs) -> Result<ExitCode, CommandError> {
+    run(dir, output, &mut false)
+}
+
+/// Like [`run_in_process`]. Sets `moves` if the loop has paused to continue in the background.
+fn run(dir: &LoopDir, output: OutputArgs, moves: &mut bool) -> Result<ExitCode, CommandError> {
     let opened = Journal::open(dir)?;
     let mode = match output {
         OutputArgs { json: true, .. } => ConsoleMode::Json,
@@ -96,6 +120,7 @@ pub(crate) fn run_in_process(dir: &LoopDir, output: OutputArgs) -> Result<ExitCo
         files,
         console,
         finished: None,
+        dir: dir.clone(),
     };
     let mut reactor =
         Reactor::open(exemptions(&StateDir::containing(dir))).map_err(CommandError::broken)?;
@@ -104,6 +129,9 @@ pub(crate) fn run_in_process(dir: &LoopDir, output: OutputArgs) -> Result<ExitCo
     }
     if observer.console.can_mirror() {
         reactor.hand_over_terminal();
+    }
+    if observer.console.wants_keys() && stdin().is_terminal() {
+        reactor.read_keys();
     }
     let result = Runner::open(
         dir.clone(),
@@ -127,6 +155,10 @@ pub(crate) fn run_in_process(dir: &LoopDir, output: OutputArgs) -> Result<ExitCo
             return Err(error);
         }
     };
+    if exit == RunnerExit::Paused && observer.console.moves_to_background() {
+        *moves = true;
+        return Ok(exit.exit_code());
+    }
     // If the loop's directory was deleted or moved, no command finds the loop.
     let is_found = dir.journal().exists();
     print_summary(
@@ -280,6 +312,25 @@ struct SupervisorObserver {
     console: Console,
     /// The journal line that ended the loop. `None` until then.
     finished: Option<JournalLine>,
+    dir: LoopDir,
+}
+
+impl SupervisorObserver {
+    /// Sends the request of a key to the loop's inbox, as a command would.
+    fn send(&mut self, request: KeyRequest, state: &State) -> Result<(), CommandError> {
+        let asked = |request| InboxMessage::Asked { request };
+        let message = match request {
+            KeyRequest::Pause | KeyRequest::MoveToBackground => asked(Request::Pause),
+            KeyRequest::Stop => asked(Request::Stop),
+            KeyRequest::TakeBack => asked(Request::Go),
+            KeyRequest::Say(text) => {
+                check_reads_messages(self.dir.name(), state)?;
+                message(&text)
+            }
+        };
+        inbox::append(&self.dir, &message)?;
+        Ok(())
+    }
 }
 
 impl Observer for SupervisorObserver {
@@ -301,5 +352,17 @@ impl Observer for SupervisorObserver {
 
     fn warn(&mut self, message: &str) {
         self.console.warn(message);
+    }
+
+    fn keys_available(&mut self, available: bool) {
+        self.console.set_keys_available(available);
+    }
+
+    fn keys(&mut self, keys: &[u8], state: &State) {
+        for request in self.console.keys(keys, state) {
+            if let Err(error) = self.send(request, state) {
+                self.console.warn(error.message());
+            }
+        }
     }
 }

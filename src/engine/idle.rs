@@ -19,6 +19,15 @@ pub(crate) struct Verdict {
 }
 
 impl State {
+    /// Returns a check's latest result: until it has run in the newest iteration, that of an earlier
+    /// one. `None` if neither is known.
+    pub(crate) fn last_check_report(&self, check: usize) -> Option<&CheckReport> {
+        let before = self.previous_verdict.as_ref();
+        let before = before.and_then(|before| before.checks.get(check)?.as_ref());
+        let now = self.checks.get(check).and_then(Option::as_ref);
+        now.or(before)
+    }
+
     /// Returns the iteration that the check results are about: the newest one, or an earlier one if
     /// the agent has done nothing since.
     pub(crate) fn checked_iteration(&self) -> u32 {

@@ -2,9 +2,9 @@
 
 use super::clock::millis;
 use super::host::AgentHost;
+use super::input::JobKey;
 use super::job::{Job, JobResult};
 use super::process_spec::{JobLimits, ProcessSpec};
-use super::reactor::JobKey;
 use super::reconcile::Flow;
 use super::{Runner, RunnerError};
 use crate::agent::function::CallRequest;

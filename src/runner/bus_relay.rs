@@ -1,6 +1,6 @@
 //! Posts to the buses of a loop and its project: the agent's messages, and how the runner exits.
 
-use super::reactor::JobKey;
+use super::input::JobKey;
 use super::recorder::Recorder;
 use super::{Runner, RunnerError};
 use crate::agent::outbox::{self, OutboxMessage};

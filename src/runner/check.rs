@@ -1,9 +1,9 @@
 //! Runs a check, and records its result.
 
 use super::clock::millis;
+use super::input::JobKey;
 use super::job::JobResult;
 use super::process_spec::{JobLimits, ProcessSpec};
-use super::reactor::JobKey;
 use super::reconcile::Flow;
 use super::test_reporting::TestReporting;
 use super::{Runner, RunnerError, prompt};

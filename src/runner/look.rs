@@ -2,8 +2,8 @@
 //! runs the checks again in a view that has tests and settings as they were.
 
 use super::check::SETUP_LOG;
+use super::input::JobKey;
 use super::job::JobResult;
-use super::reactor::JobKey;
 use super::reconcile::Flow;
 use super::task_files::FaultResult;
 use super::{Runner, RunnerError};

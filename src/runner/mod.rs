@@ -19,8 +19,10 @@ mod check;
 mod checkpoint;
 mod children;
 mod clock;
+mod console_keys;
 mod ending;
 mod host;
+mod input;
 mod job;
 mod look;
 pub(crate) mod notify;
@@ -55,9 +57,10 @@ use crate::store::{self, JournalHeader, JournalLine, LoopDir, OpenedJournal};
 use bus_relay::BusRelay;
 use children::ChildDrain;
 use clock::Alarms;
+use input::{Input, JobKey};
 use notify::RestPayload;
 use prompt::Prompts;
-use reactor::{Input, JobKey, Reactor};
+use reactor::Reactor;
 use reconcile::Flow;
 use recorder::Recorder;
 use rustix::process::Signal;
@@ -78,6 +81,10 @@ pub(crate) trait Observer {
     fn tick(&mut self, state: &State, silent_for: Option<Duration>) -> Option<Duration>;
     /// Receives a warning for the user.
     fn warn(&mut self, text: &str);
+    /// Learns whether the user's keys can be read from now on.
+    fn keys_available(&mut self, _available: bool) {}
+    /// Receives keys that the user has pressed. Requests to the loop go through its inbox.
+    fn keys(&mut self, _keys: &[u8], _state: &State) {}
 }
 
 /// Why a runner exited.
@@ -357,6 +364,16 @@ impl<'a> Runner<'a> {
                     .record_request(Request::Pause, RequestSource::Sigterm)?;
             }
             Input::Signal(SignalEvent::ChildExited | SignalEvent::Resized) => {}
+            // The next tick draws at the new size.
+            Input::Resized => self.alarms.tick_at = None,
+            Input::KeysAvailable(available) => {
+                self.rec.observer.keys_available(available);
+                self.alarms.tick_at = None;
+            }
+            Input::Keys(keys) => {
+                self.rec.observer.keys(&keys, &self.rec.state);
+                self.look_at_files()?;
+            }
             Input::JobEnded(JobKey::Notify, result, _) => self.notify_ended(&result),
             Input::Requested(request) => {
                 self.rec.record_request(request, RequestSource::Host)?;

@@ -2,9 +2,10 @@
 //! after a runner's exit, and at the start and the end of a long rest.
 
 use super::clock::millis;
+use super::input::{Input, JobKey};
 use super::job::JobResult;
 use super::process_spec::{JobLimits, ProcessSpec};
-use super::reactor::{Input, JobKey, Reactor};
+use super::reactor::Reactor;
 use super::reconcile::Flow;
 use super::{Runner, RunnerError};
 use crate::agent::redact::Redactor;

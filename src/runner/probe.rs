@@ -1,8 +1,8 @@
 //! Runs checks again before the first iteration, in views of the workspace, and records their
 //! labels.
 
+use super::input::JobKey;
 use super::job::JobResult;
-use super::reactor::JobKey;
 use super::reconcile::Flow;
 use super::{Runner, RunnerError};
 use crate::engine::label::CheckProbe;

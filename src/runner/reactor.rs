@@ -3,15 +3,16 @@
 //!
 //! The reactor starts and stops jobs on the runner's request. It decides nothing.
 
-use super::job::{Job, JobOutput, JobResult};
+use super::console_keys::ConsoleKeys;
+use super::input::{Input, JobKey};
+use super::job::{Job, JobOutput};
 use super::owner::KillScope;
 use super::poll_schedule::{PollSchedule, WatchMode};
 use super::process_spec::{JobLimits, ProcessSpec};
 use crate::agent::function::{AgentFunction, CallRequest, Waker};
-use crate::agent::pipeline::{AgentOutput, OutputPipeline, OutputTail};
+use crate::agent::pipeline::{OutputPipeline, OutputTail};
 use crate::agent::redact::Redactor;
 use crate::engine::event::Request;
-use crate::engine::label::CheckProbe;
 use crate::engine::{Act, Tally};
 use crate::os;
 use crate::process::exemptions::Exemptions;
@@ -26,48 +27,6 @@ use std::io;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
-
-/// The order that a job carries out.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum JobKey {
-    /// The agent of this iteration.
-    Agent(u32),
-    /// A check of this iteration, by its index in the plan.
-    Check(u32, usize),
-    /// A check of this iteration that runs again in the view.
-    Recheck(u32, usize),
-    /// The setup command, in the view of this iteration.
-    SetUp(u32),
-    /// An extra run of a check before the first iteration, by its index in the plan.
-    Probe(usize, CheckProbe),
-    /// An SCM task of this iteration, by its index in the plan.
-    ScmTask(u32, usize),
-    /// The user's `--notify` command.
-    Notify,
-}
-
-/// An input that the runner must react to.
-pub(crate) enum Input {
-    Signal(SignalEvent),
-    /// A request from the embedding program.
-    Requested(Request),
-    /// Files may have changed.
-    FilesChanged,
-    /// The agent's output matched the done pattern.
-    DonePattern(JobKey),
-    /// The job has been silent for longer than its inactivity timeout.
-    Inactive(JobKey),
-    /// The agent's screen did not become ready for the prompt in time.
-    NeverReady(JobKey),
-    /// The agent reported the end of its run, but its process has not exited.
-    Lingering(JobKey),
-    /// A line of the prompt, of this many bytes, is too long for the agent's terminal.
-    LineTooLong(usize),
-    /// The job's log cannot be written.
-    LogFailed(io::Error),
-    /// The job's processes have all exited. An agent's result comes with its parsed output.
-    JobEnded(JobKey, Box<JobResult>, Option<Box<AgentOutput>>),
-}
 
 /// The program that embeds the library.
 pub(crate) struct Embedding {
@@ -96,6 +55,7 @@ pub(crate) struct Reactor {
     watching_stopped: bool,
     hands_over_terminal: bool,
     terminal_guard: Option<TerminalGuard>,
+    keys: Option<ConsoleKeys>,
 }
 
 /// The time that a newly created file may take to be written.
@@ -142,6 +102,7 @@ impl Reactor {
             watching_stopped: false,
             hands_over_terminal: false,
             terminal_guard: None,
+            keys: None,
         }
     }
 
@@ -149,6 +110,12 @@ impl Reactor {
     /// and get a screen of the same size.
     pub(crate) fn hand_over_terminal(&mut self) {
         self.hands_over_terminal = true;
+    }
+
+    /// Reads the user's keys for the console while no agent has the terminal.
+    #[cfg(feature = "cli")]
+    pub(crate) fn read_keys(&mut self) {
+        self.keys = Some(ConsoleKeys::default());
     }
 
     /// Makes an idle runner poll less often. Writers to the inbox signal it instead.
@@ -199,6 +166,7 @@ impl Reactor {
     /// Starts a process. Pass the job to [`Reactor::begin`].
     pub(super) fn start(&mut self, spec: ProcessSpec<'_>, redactor: &Redactor) -> io::Result<Job> {
         self.terminal_guard = if self.hands_over_terminal && spec.terminal.is_some() {
+            self.keys.iter_mut().for_each(ConsoleKeys::release);
             TerminalGuard::take()
         } else {
             None
@@ -310,6 +278,9 @@ impl Reactor {
             .into_iter()
             .map(Input::Requested)
             .collect();
+        if let Some(keys) = &mut self.keys {
+            inputs.extend(keys.read(&mut self.buffer));
+        }
         for signal in self
             .signals
             .as_mut()
@@ -323,6 +294,7 @@ impl Reactor {
                     // The signal can also mean that another process wrote to the inbox.
                     self.schedule.reset();
                     self.schedule.look_within(Duration::ZERO);
+                    inputs.push(Input::Resized);
                 }
                 other => inputs.push(Input::Signal(other)),
             }
@@ -372,6 +344,9 @@ impl Reactor {
             .job
             .as_mut()
             .is_some_and(|(_, job)| job.has_pending_keys());
+        if let Some(keys) = self.keys.as_mut().filter(|_| self.terminal_guard.is_none()) {
+            keys.acquire();
+        }
         let job = self.job.as_ref().map(|(_, job)| job);
         let next = [
             until,
@@ -387,7 +362,8 @@ impl Reactor {
             let fds = fds
                 .chain(self.signals.iter().map(SignalListener::fd))
                 .chain(self.embedding.iter().map(|embedding| embedding.waker.fd()))
-                .chain(self.terminal_guard.iter().map(|_| TerminalGuard::fd()));
+                .chain(self.terminal_guard.iter().map(|_| TerminalGuard::fd()))
+                .chain(self.keys.iter().filter_map(ConsoleKeys::fd));
             let fds = fds.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN));
             // A job's first descriptor is its output, which also receives keys.
             let mut flags = if has_keys {

@@ -4,7 +4,7 @@
 //! Reconciling never receives input. A step that takes time returns [`Flow::Poll`]. The runner then
 //! records input before the next step, which may find different orders.
 
-use super::reactor::JobKey;
+use super::input::JobKey;
 use super::{Runner, RunnerError};
 use crate::engine::Effect;
 

@@ -1,8 +1,9 @@
 //! Runs checks in a view, outside any loop.
 
 use super::check::{RECHECK_FACTOR, own_variables, read_report};
+use super::input::{Input, JobKey};
 use super::process_spec::{JobLimits, ProcessSpec};
-use super::reactor::{Input, JobKey, Reactor};
+use super::reactor::Reactor;
 use crate::agent::redact::Redactor;
 use crate::engine::event::CheckReport;
 use crate::engine::test_run::TestRunReader;

@@ -3,10 +3,10 @@
 
 use super::check::name_paths;
 use super::clock::millis;
+use super::input::JobKey;
 use super::job::{Job, JobResult};
 use super::process_spec::{JobLimits, ProcessSpec};
 use super::prompt::read_task;
-use super::reactor::JobKey;
 use super::reconcile::Flow;
 use super::{Runner, RunnerError};
 use crate::engine::commit_message::{commit_message, trailers};

@@ -5,8 +5,8 @@
 //! check's log.
 
 use super::Runner;
+use super::input::JobKey;
 use super::job::JobResult;
-use super::reactor::JobKey;
 use crate::engine::event::CheckReport;
 use crate::engine::look::SecondLook;
 use crate::engine::test_names::MissingTests;

@@ -20,6 +20,14 @@ pub(crate) fn last_lines(path: &Path) -> (String, bool) {
     )
 }
 
+/// Returns the end of a file without control characters, and whether its start was left out. A file
+/// that cannot be read counts as empty.
+#[cfg(feature = "cli")]
+pub(crate) fn log_end(path: &Path) -> (String, bool) {
+    let (bytes, cut) = read_end(path).unwrap_or_default();
+    (clean(&String::from_utf8_lossy(&bytes)).into_owned(), cut)
+}
+
 fn read_end(path: &Path) -> io::Result<(Vec<u8>, bool)> {
     let mut file = regular_file::open(path, false)?;
     let before = file.metadata()?.len().saturating_sub(BYTES);

@@ -1,13 +1,15 @@
 //! Prints an agent's acts line by line: its text, and one line per tool call.
 
 use super::gutter::GutterWriter;
+use super::markdown::MarkdownWriter;
+use super::tool_line::{RunningTools, ToolCall, tool_line};
 use super::{TextStyle, adapt, display_width, one_line, rest_text, styled, truncate_to_width};
 use crate::engine::Act;
 use jiff::Timestamp;
 
 /// Formats acts as lines behind a gutter.
 pub(crate) struct ActPrinter {
-    text: GutterWriter,
+    text: TextWriter,
     gutter: String,
     /// The number of columns to the right of the gutter.
     width: usize,
@@ -16,13 +18,72 @@ pub(crate) struct ActPrinter {
     raw: bool,
     /// Whether raw output has been printed. From then on, decoded acts are ignored.
     has_raw_output: bool,
-    /// The name and subject of the running tool. `None` if no tool is running.
-    running_tool: Option<String>,
+    running_tools: RunningTools,
+}
+
+/// Prints an agent's words.
+enum TextWriter {
+    /// As they are.
+    Plain(GutterWriter),
+    /// With light Markdown.
+    Markdown(MarkdownWriter),
+}
+
+impl TextWriter {
+    fn set_width(&mut self, width: usize) {
+        match self {
+            Self::Plain(writer) => writer.set_width(width),
+            Self::Markdown(writer) => writer.set_width(width),
+        }
+    }
+
+    fn feed(&mut self, bytes: &[u8], out: &mut Vec<u8>) {
+        match self {
+            Self::Plain(writer) => writer.feed(bytes, out),
+            Self::Markdown(writer) => writer.feed(bytes, out),
+        }
+    }
+
+    fn flush_line(&mut self, out: &mut Vec<u8>) {
+        match self {
+            Self::Plain(writer) => writer.flush(out),
+            Self::Markdown(writer) => writer.flush_line(out),
+        }
+    }
+
+    fn flush(&mut self, out: &mut Vec<u8>) {
+        match self {
+            Self::Plain(writer) => writer.flush(out),
+            Self::Markdown(writer) => writer.flush(out),
+        }
+    }
+
+    fn unfinished(&self) -> Option<String> {
+        match self {
+            Self::Plain(writer) => writer.unfinished(),
+            Self::Markdown(writer) => writer.unfinished(),
+        }
+    }
 }
 
 impl ActPrinter {
+    /// Creates a printer whose lines scripts can rely on.
     pub(crate) fn new(gutter: &str, color: bool, raw: bool) -> Self {
-        let (text, gutter) = (GutterWriter::new(gutter), gutter.to_owned());
+        let text = TextWriter::Plain(GutterWriter::new(gutter));
+        Self::with_text(text, gutter, color, raw)
+    }
+
+    /// Creates a printer for a terminal with colors, with light Markdown and compact tool lines.
+    pub(super) fn rich(gutter: &str, raw: bool) -> Self {
+        if raw {
+            return Self::new(gutter, true, raw);
+        }
+        let text = TextWriter::Markdown(MarkdownWriter::new(gutter));
+        Self::with_text(text, gutter, true, raw)
+    }
+
+    fn with_text(text: TextWriter, gutter: &str, color: bool, raw: bool) -> Self {
+        let gutter = gutter.to_owned();
         Self {
             text,
             gutter,
@@ -30,7 +91,7 @@ impl ActPrinter {
             color,
             raw,
             has_raw_output: false,
-            running_tool: None,
+            running_tools: RunningTools::default(),
         }
     }
 
@@ -49,14 +110,28 @@ impl ActPrinter {
             }
             _ if self.has_raw_output => {}
             Act::Text(text) => self.text.feed(text.as_bytes(), out),
-            Act::ToolStarted { name, about } => self.running_tool = Some(format!("{name} {about}")),
+            Act::ToolStarted { name, about } => self.running_tools.start(name, about),
             Act::ToolFinished {
                 name,
                 about,
                 ok,
                 error,
             } => {
-                self.running_tool = None;
+                let took = self.running_tools.finish(name, about);
+                if let TextWriter::Markdown(_) = self.text {
+                    let error = (!ok).then_some(&**error);
+                    let call = ToolCall {
+                        name,
+                        about,
+                        error,
+                        took,
+                    };
+                    let line = tool_line(&call, self.width);
+                    self.text.flush_line(out);
+                    let row = format!("{}{}\n", self.gutter, line.as_str());
+                    out.extend_from_slice(row.as_bytes());
+                    return;
+                }
                 let (mark, style) = if *ok {
                     ("✔", TextStyle::Green)
                 } else {
@@ -88,32 +163,32 @@ impl ActPrinter {
             }
             Act::SideOutput(line) => self.row("·", TextStyle::Dim, line, out),
             Act::Failed { why, .. } => {
-                self.running_tool = None;
+                self.running_tools.clear();
                 let lines = why.lines().filter(|line| !one_line(line).trim().is_empty());
                 lines.for_each(|line| self.row("✘", TextStyle::Red, line, out));
             }
-            Act::Finished(_) => self.running_tool = None,
+            Act::Finished(_) => self.running_tools.clear(),
             _ => {}
         }
     }
 
     /// Appends the unfinished last line to `out`, if there is one.
     pub(crate) fn flush(&mut self, out: &mut Vec<u8>) {
-        self.running_tool = None;
+        self.running_tools.clear();
         self.text.flush(out);
     }
 
     /// Returns the running tool, or else the unfinished line, to show below the printed lines.
     /// `None` if there is neither.
     pub(crate) fn unfinished(&self) -> Option<String> {
-        self.running_tool
-            .as_deref()
-            .map(|tool| format!("▸ {}", one_line(tool)))
+        self.running_tools
+            .last()
+            .map(|tool| format!("▸ {tool}"))
             .or_else(|| self.text.unfinished())
     }
 
     fn row(&mut self, mark: &str, style: TextStyle, text: &str, out: &mut Vec<u8>) {
-        self.text.flush(out);
+        self.text.flush_line(out);
         let text = truncate_to_width(
             &one_line(text),
             self.width.saturating_sub(display_width(mark) + 1),

@@ -22,10 +22,15 @@ const SYMBOLS: [(char, char); 13] = [
     ('\u{fffd}', '?'),
 ];
 
+/// Returns whether this process should print ASCII only.
+pub(super) fn use_ascii() -> bool {
+    static USE_ASCII: OnceLock<bool> = OnceLock::new();
+    *USE_ASCII.get_or_init(|| is_dumb() || locale_is_ascii(|name| std::env::var(name).ok()))
+}
+
 /// Replaces the symbols in a text for people if this process should print ASCII only.
 pub(crate) fn adapt(text: String) -> String {
-    static USE_ASCII: OnceLock<bool> = OnceLock::new();
-    if *USE_ASCII.get_or_init(|| is_dumb() || locale_is_ascii(|name| std::env::var(name).ok())) {
+    if use_ascii() {
         replace_symbols(&text)
     } else {
         text

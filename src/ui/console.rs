@@ -1,21 +1,27 @@
-//! The console of a running loop: the agent's output, ralph's own lines, and a live line at the
-//! bottom.
+//! The console of a running loop: the agent's output, ralph's own lines, and a live line or a panel
+//! at the bottom.
+//!
+//! On a terminal with colors and UTF-8 the console is rich: see `own_line`, `markdown`, `tool_line`
+//! and `panel`. Otherwise it prints plain lines, which scripts may rely on.
 
 use super::act_printer::ActPrinter;
+use super::ascii::use_ascii;
+use super::check_output::FailedLog;
 use super::cost::IterationSpend;
 use super::escape_filter::EscapeFilter;
-use super::gutter::GutterWriter;
+use super::key_input::{KeyInput, KeyRequest};
+use super::live_area::LiveArea;
 use super::live_line;
 use super::live_line::{LiveStatus, TimeStyle};
 use super::output_queue::{OutputKind, OutputQueue};
+use super::own_line::{OwnLines, Requests};
+use super::panel::{self, PanelStatus};
 use super::print::warn_styled;
-use super::tty::{in_foreground, is_dumb, is_null_device, is_terminal, use_color, width};
-use super::{TextStyle, adapt, display_width, event_line, one_line, styled, truncate_to_width};
-use crate::engine::display::wrap;
-use crate::engine::plain_text::{escape_json, visible};
-use crate::engine::plan::Scm;
+use super::tty::{height, in_foreground, is_dumb, is_null_device, is_terminal, use_color, width};
+use super::{StyledText, TextStyle, adapt, event_line, styled, truncate_to_width};
+use crate::engine::event::Request;
+use crate::engine::plain_text::escape_json;
 use crate::engine::{Act, Event, Phase, State};
-use crate::store::log_tail::last_lines;
 use crate::store::{JournalLine, LoopDir};
 use std::time::{Duration, Instant};
 
@@ -36,12 +42,15 @@ pub(crate) enum ConsoleMode {
 }
 
 /// The console of one runner.
+#[expect(clippy::struct_excessive_bools, reason = "each is an independent fact")]
 pub(crate) struct Console {
     dir: LoopDir,
     mode: ConsoleMode,
     /// Whether standard output is a terminal on which lines can be erased.
     is_interactive: bool,
-    color: bool,
+    /// Whether the console shows a panel, and styles what it prints.
+    is_rich: bool,
+    own_lines: OwnLines,
     gutter: String,
     acts: ActPrinter,
     /// A reusable buffer for formatted acts. Allocating one per act would cause page faults.
@@ -49,30 +58,31 @@ pub(crate) struct Console {
     spend: IterationSpend,
     /// The text of the live line. Empty if none is shown.
     live_text: String,
+    /// The rows of the panel. Empty if none is shown.
+    panel: Vec<StyledText>,
+    keys: KeyInput,
+    has_keys: bool,
+    /// Whether a pause or a stop after this iteration was pending at the last event.
+    is_request_pending: bool,
     time_style: TimeStyle,
-    /// The live rows that were drawn last.
-    drawn: Vec<String>,
-    /// The widths, in columns, of the live rows that are on the screen now.
-    drawn_widths: Vec<usize>,
     last_event: Instant,
     has_warned_closed: bool,
-    /// The line ending: `"\r\n"` while an agent has the terminal in raw mode, else `"\n"`.
-    line_end: &'static str,
     /// The filter for the agent's screen. `None` while that screen is not shown.
     screen: Option<EscapeFilter>,
     /// Output that is printed once the agent's screen is no longer shown.
     deferred: Vec<u8>,
-    output: OutputQueue,
+    output: LiveArea,
 }
-
-/// What a row starts with that continues a `[ralph]` line.
-const INDENT: &str = "        ";
 
 /// The maximum width of a denial message, in columns. Longer messages are truncated.
 const DENIAL_WIDTH: usize = 200;
 
 /// The maximum capacity, in bytes, that `act_text` keeps between acts.
 const ACT_TEXT_CAPACITY: usize = 1 << 20;
+
+/// The width of a background window's panel. If a viewer had to break its rows, tmux would scroll
+/// what is above them out of sight.
+const VIEWER_COLUMNS: usize = 80;
 
 /// The interval at which the live line is redrawn.
 const TICK: Duration = Duration::from_secs(1);
@@ -88,6 +98,8 @@ impl Console {
         };
         let is_terminal = is_terminal();
         let (is_interactive, color) = (is_terminal && !is_dumb(), use_color());
+        let is_full = matches!(mode, ConsoleMode::Full { .. });
+        let is_rich = is_full && is_interactive && color && !use_ascii();
         let gutter = if is_interactive {
             adapt(styled("  │ ", TextStyle::Dim, color))
         } else {
@@ -103,42 +115,93 @@ impl Console {
             dir: dir.clone(),
             mode,
             is_interactive,
-            color,
-            acts: ActPrinter::new(&gutter, color, raw),
+            is_rich,
+            own_lines: OwnLines {
+                name: dir.name().to_owned(),
+                is_rich,
+                color,
+                max_columns: usize::MAX,
+                is_wrapped: is_interactive,
+                line_end: "\n",
+            },
+            acts: if is_rich {
+                ActPrinter::rich(&gutter, raw)
+            } else {
+                ActPrinter::new(&gutter, color, raw)
+            },
             act_text: Vec::new(),
             spend: IterationSpend::default(),
             gutter,
             live_text: String::new(),
+            panel: Vec::new(),
+            keys: KeyInput::new(true),
+            has_keys: false,
+            is_request_pending: false,
             time_style: TimeStyle::Elapsed,
-            drawn: Vec::new(),
-            drawn_widths: Vec::new(),
             last_event: Instant::now(),
             has_warned_closed: false,
-            line_end: "\n",
             screen: None,
             deferred: Vec::new(),
-            output: if matches!(mode, ConsoleMode::Full { stream: true, .. }) {
+            output: LiveArea::new(if matches!(mode, ConsoleMode::Full { stream: true, .. }) {
                 output
             } else {
                 output.for_little_output()
-            },
+            }),
         }
     }
 
     /// Makes the live line show clock times, which need not be redrawn every second. A background
     /// window often has no viewer.
-    pub(crate) fn in_window(self) -> Self {
+    pub(crate) fn in_window(mut self) -> Self {
+        self.own_lines.max_columns = VIEWER_COLUMNS;
         Self {
             time_style: TimeStyle::Clock,
+            // The loop is in the background already.
+            keys: KeyInput::default(),
             ..self
         }
+    }
+
+    /// Returns whether the console has a use for the user's keys.
+    pub(crate) fn wants_keys(&self) -> bool {
+        self.is_rich
+    }
+
+    /// Sets whether the user's keys can be read.
+    pub(crate) fn set_keys_available(&mut self, available: bool) {
+        self.has_keys = available;
+        self.keys.reset();
+        // While an agent's screen is shown, the agent sets the modes of the terminal.
+        if self.screen.is_none() && in_foreground() {
+            self.output.mark_pastes(available);
+        }
+    }
+
+    /// Handles keys, and returns what they ask for.
+    pub(crate) fn keys(&mut self, keys: &[u8], state: &State) -> Vec<KeyRequest> {
+        let requests = self.keys.press(keys, state);
+        self.update_live(state, None);
+        self.redraw();
+        requests
+    }
+
+    /// Returns whether the user has asked to continue the loop in the background.
+    pub(crate) fn moves_to_background(&self) -> bool {
+        self.keys.is_moving
     }
 
     /// Shows an event that has been applied to `state`.
     pub(crate) fn event(&mut self, line: &JournalLine, state: &State) {
         self.last_event = Instant::now();
+        if let Event::Asked {
+            request: Request::Go,
+            ..
+        } = line.event
+        {
+            self.keys.is_moving = false;
+        }
         let mirrors_agent = state.agent().terminal && self.can_mirror();
-        self.line_end = if mirrors_agent { "\r\n" } else { "\n" };
+        self.own_lines.line_end = if mirrors_agent { "\r\n" } else { "\n" };
         match self.mode {
             ConsoleMode::Json => {
                 let text = format!(
@@ -151,14 +214,16 @@ impl Console {
             ConsoleMode::Quiet => {}
             ConsoleMode::Full { .. } => {
                 let text = self.event_text(line, state, mirrors_agent);
-                self.live_text = self.live_line(state, None);
+                self.update_live(state, None);
                 self.show(&text);
             }
         }
-        if !matches!(
+        let is_over = matches!(
             state.phase,
             Phase::Ended(_) | Phase::Paused | Phase::Draining { .. }
-        ) {
+        );
+        self.is_request_pending = state.request != Request::Go && !is_over;
+        if !is_over {
             self.warn_if_closed();
         }
     }
@@ -170,21 +235,23 @@ impl Console {
             self.acts.flush(&mut out);
             self.spend = IterationSpend::default();
         }
-        for (text, style) in event_line::lines(&line.event, state) {
-            self.own_line(&text, style, &mut out);
-        }
+        let requests = Requests {
+            is_pending: self.is_request_pending,
+            is_moving: self.keys.is_moving,
+        };
+        self.own_lines.event(&line.event, requests, state, &mut out);
         let started = matches!(line.event, Event::Started { .. });
         if started && state.agent().terminal && !mirrors_agent {
             let text = format!(
                 "the agent runs in its own terminal; ralph logs {} shows its output",
                 self.dir.name()
             );
-            self.own_line(&text, TextStyle::Dim, &mut out);
+            self.own_lines.print(&text, TextStyle::Dim, &mut out);
         }
         self.failed_output(&line.event, state, &mut out);
         let next = event_line::next_check(&line.event, state);
         if let Some(text) = next.filter(|_| !self.is_interactive) {
-            self.own_line(&text, TextStyle::Dim, &mut out);
+            self.own_lines.print(&text, TextStyle::Dim, &mut out);
         }
         out
     }
@@ -194,60 +261,20 @@ impl Console {
         self.is_interactive && self.shows_acts()
     }
 
-    /// Appends a line that starts with `[ralph] NAME:` to `out`.
-    fn own_line(&self, text: &str, style: TextStyle, out: &mut Vec<u8>) {
-        let prefix = format!("[ralph] {}:", self.dir.name());
-        let text = adapt(one_line(text));
-        let columns = width().filter(|_| self.is_interactive);
-        let rows = columns.map_or_else(
-            || vec![text.clone()],
-            |columns| wrap(&text, columns - 1, display_width(&prefix) + 1, INDENT.len()),
-        );
-        for (at, row) in rows.iter().enumerate() {
-            let start = match at {
-                0 => styled(&prefix, TextStyle::Dim, self.color) + " ",
-                _ => INDENT.to_owned(),
-            };
-            let row = styled(row, style, self.color);
-            out.extend_from_slice(format!("{start}{row}{}", self.line_end).as_bytes());
-        }
-    }
-
-    /// Appends the end of the output if the event reports a red check or a failed SCM task. If
-    /// lines were left out, also appends the path of the full log.
+    /// Appends the output of a red check or a failed SCM task. If lines were left out, also appends
+    /// the path of the full log.
     fn failed_output(&self, event: &Event, state: &State, out: &mut Vec<u8>) {
-        let (log, guardrail) = match event {
-            Event::Checked {
-                iteration,
-                check,
-                report,
-                ..
-            } if !report.is_green() => {
-                let Some(check) = state.plan.proof.checks.get(*check) else {
-                    return;
-                };
-                (
-                    self.dir.check_log(*iteration, &check.slug),
-                    state.plan.guardrail_log(*iteration, &check.slug),
-                )
-            }
-            Event::Committed {
-                iteration,
-                task,
-                report,
-            } if !report.is_success() => (
-                self.dir.scm_task_log(*iteration, *task),
-                state.plan.guardrail_log(*iteration, &Scm::slug(*task)),
-            ),
-            _ => return,
+        let Some(log) = FailedLog::of_event(event, state, &self.dir) else {
+            return;
         };
-        let mut writer = GutterWriter::new(&self.gutter);
-        writer.set_width(text_width());
-        let (last, cut) = last_lines(&log);
-        writer.feed(last.as_bytes(), out);
-        writer.flush(out);
+        let cut = if self.is_rich {
+            log.print_folded(&self.gutter, text_width(), out)
+        } else {
+            log.print_last_lines(&self.gutter, text_width(), out)
+        };
         if cut {
-            self.own_line(&format!("full output: {guardrail}"), TextStyle::Dim, out);
+            let text = format!("full output: {}", log.shown_path);
+            self.own_lines.print(&text, TextStyle::Dim, out);
         }
     }
 
@@ -268,7 +295,7 @@ impl Console {
         if matches!(self.mode, ConsoleMode::Full { .. }) && !self.output.is_closed() {
             let mut out = Vec::new();
             let line = truncate_to_width(line, DENIAL_WIDTH);
-            self.own_line(
+            self.own_lines.print(
                 &format!("the agent was denied: {line}"),
                 TextStyle::Yellow,
                 &mut out,
@@ -306,17 +333,19 @@ impl Console {
         }
         if self.screen.is_none() {
             self.erase();
+            if self.has_keys {
+                self.output.mark_pastes(false);
+            }
         }
         let shown = self.screen.get_or_insert_default().filter(bytes);
-        self.output.write("", &shown, "");
+        self.output.write(&shown);
     }
 
     /// Restores the terminal after an agent's screen, and prints the deferred output.
     fn leave_screen(&mut self) {
         if let Some(screen) = self.screen.take() {
             let deferred = std::mem::take(&mut self.deferred);
-            self.output
-                .write("", &[screen.restore(), deferred].concat(), "");
+            self.output.write(&[screen.restore(), deferred].concat());
         }
     }
 
@@ -327,7 +356,7 @@ impl Console {
         if !self.is_interactive || !is_full || self.output.is_closed() {
             return None;
         }
-        self.live_text = self.live_line(state, silent_for);
+        self.update_live(state, silent_for);
         self.redraw();
         match self.time_style {
             TimeStyle::Elapsed => Some(TICK),
@@ -340,42 +369,65 @@ impl Console {
     pub(crate) fn warn(&mut self, message: &str) {
         if self.screen.is_some() {
             let mut out = Vec::new();
-            self.own_line(message, TextStyle::Yellow, &mut out);
+            self.own_lines.print(message, TextStyle::Yellow, &mut out);
             self.deferred.extend(out);
             return;
         }
         self.erase();
-        warn_styled(message, self.color);
+        warn_styled(message, self.own_lines.color);
     }
 
     /// Removes the live line and flushes the output. Nothing may be shown after this call.
     pub(crate) fn close(&mut self) {
         self.leave_screen();
         self.erase();
+        if self.has_keys {
+            self.output.mark_pastes(false);
+        }
         self.output.close();
     }
 
     fn redraw(&mut self) {
-        if self.live_rows() != self.drawn {
+        if !self.output.shows(&self.live_rows()) {
             self.show(b"");
         }
     }
 
-    fn live_line(&self, state: &State, silent_for: Option<Duration>) -> String {
+    /// Updates the live line or the panel.
+    fn update_live(&mut self, state: &State, silent_for: Option<Duration>) {
+        self.live_text.clear();
+        self.panel.clear();
         if self.has_just_started_draining(state)
             || matches!(
                 state.phase,
                 Phase::Ended(_) | Phase::Paused | Phase::NotStarted
             )
         {
-            return String::new();
+            return;
+        }
+        let since_event = self.last_event.elapsed();
+        if self.is_rich {
+            self.panel = panel::rows(
+                state,
+                &PanelStatus {
+                    name: self.dir.name(),
+                    since_event,
+                    silent_for,
+                    spent: self.spend.totals(state),
+                    times: self.time_style,
+                    keys: self.has_keys.then_some(&self.keys),
+                    columns: width().unwrap_or(80).min(self.own_lines.max_columns),
+                    rows: height().unwrap_or(24),
+                },
+            );
+            return;
         }
         let status = LiveStatus {
-            since_event: self.last_event.elapsed(),
+            since_event,
             silent_for,
             spend: self.spend.describe(state),
         };
-        live_line::text(self.dir.name(), state, status, self.time_style)
+        self.live_text = live_line::text(self.dir.name(), state, status, self.time_style);
     }
 
     /// Returns whether draining has started too recently to show. Without child loops it ends at
@@ -393,23 +445,14 @@ impl Console {
         }
         let can_draw = self.is_interactive && in_foreground();
         if !can_draw {
-            self.drawn_widths.clear();
+            self.output.forget();
         }
         let rows = if can_draw {
             self.live_rows()
         } else {
             Vec::new()
         };
-        let widths = rows.iter().map(|row| display_width(row)).collect();
-        let live = match rows.split_last() {
-            Some((last, above)) => [above, &[styled(last, TextStyle::Bold, self.color)]]
-                .concat()
-                .join("\n"),
-            None => String::new(),
-        };
-        if self.output.write(&self.erase_sequence(), text, &live) {
-            (self.drawn_widths, self.drawn) = (widths, rows);
-        }
+        self.output.draw(text, rows);
     }
 
     /// Warns once if the reader of standard output has closed it.
@@ -423,47 +466,31 @@ impl Console {
         }
     }
 
-    /// Returns the rows at the bottom: the agent's unfinished line, if any, and the live line.
-    fn live_rows(&self) -> Vec<String> {
-        if self.live_text.is_empty() {
+    /// Returns the rows at the bottom: the agent's unfinished line, if any, and the live line or the
+    /// panel.
+    fn live_rows(&self) -> Vec<StyledText> {
+        if self.live_text.is_empty() && self.panel.is_empty() {
             return Vec::new();
         }
-        let width = width().unwrap_or(80) - 1;
-        let unfinished = self
-            .acts
-            .unfinished()
-            .map(|text| truncate_to_width(&format!("  │ {text}"), width));
-        unfinished
-            .into_iter()
-            .chain([truncate_to_width(&visible(&self.live_text), width)])
-            .map(adapt)
-            .collect()
+        let unfinished = self.acts.unfinished();
+        if !self.is_rich {
+            return live_line::rows(&self.live_text, unfinished, self.own_lines.color);
+        }
+        let unfinished = unfinished.map(|text| panel::unfinished_rows(&text));
+        let rows = unfinished.into_iter().flatten();
+        rows.chain(self.panel.iter().cloned()).collect()
     }
 
     fn erase(&mut self) {
         let live_text = std::mem::take(&mut self.live_text);
+        let panel = std::mem::take(&mut self.panel);
         self.show(b"");
-        self.live_text = live_text;
-    }
-
-    /// Returns the escape sequences that erase the live rows. Accounts for rows that the terminal
-    /// wrapped because it became narrower.
-    fn erase_sequence(&self) -> String {
-        if self.drawn_widths.is_empty() {
-            return String::new();
-        }
-        let width = width().unwrap_or(80);
-        let rows: usize = self
-            .drawn_widths
-            .iter()
-            .map(|columns| columns.div_ceil(width).max(1))
-            .sum();
-        format!("\r\x1b[2K{}", "\x1b[1A\r\x1b[2K".repeat(rows - 1))
+        (self.live_text, self.panel) = (live_text, panel);
     }
 }
 
 /// Returns the number of columns to the right of the gutter. Leaves the terminal's last column
 /// empty.
-fn text_width() -> usize {
+pub(super) fn text_width() -> usize {
     width().map_or(usize::MAX, |width| width.saturating_sub(5).max(8))
 }

@@ -28,18 +28,27 @@ impl IterationSpend {
         }
     }
 
-    /// Formats the loop's cost and tokens, including the running iteration.
-    pub(super) fn describe(&self, state: &State) -> Vec<String> {
+    /// Returns the loop's dollars and tokens, including the running iteration. The dollars are `None`
+    /// if they are unknown.
+    pub(super) fn totals(&self, state: &State) -> (Option<f64>, u64) {
         let plan = &state.plan;
         let model = state.agent().model.as_deref().unwrap_or_default();
         let spent = state.cost_usd + self.0.cost(&plan.prices, model).unwrap_or(0.0);
+        let has_max = plan.limits.cost_usd.is_some();
+        let is_known = spent > 0.0 || (has_max && state.reported_cost().is_some());
+        let used = state.tokens.total() + self.0.tokens().unwrap_or_default().total();
+        (is_known.then_some(spent), used)
+    }
+
+    /// Formats the loop's cost and tokens, including the running iteration.
+    pub(super) fn describe(&self, state: &State) -> Vec<String> {
+        let plan = &state.plan;
+        let (spent, used) = self.totals(state);
         let max = plan
             .limits
             .cost_usd
             .map(|max| format!(" of {}", dollars(max)));
-        let is_known = spent > 0.0 || (max.is_some() && state.reported_cost().is_some());
-        let cost = is_known.then(|| dollars(spent) + &max.unwrap_or_default());
-        let used = state.tokens.total() + self.0.tokens().unwrap_or_default().total();
+        let cost = spent.map(|spent| dollars(spent) + &max.unwrap_or_default());
         let max = plan
             .limits
             .tokens

@@ -8,7 +8,7 @@ use memchr::memchr_iter;
 
 /// The maximum length of a line in bytes. Longer lines are split, so that a line without an end
 /// uses bounded memory.
-const MAX_LINE: usize = 16 * 1024;
+pub(super) const MAX_LINE: usize = 16 * 1024;
 
 /// The maximum number of columns that a tab occupies.
 const TAB: usize = 8;
@@ -133,7 +133,7 @@ fn split_at_column(text: &str, width: usize) -> (&str, &str) {
 
 /// Returns the line as a terminal would finally show it: the text after the last carriage return,
 /// without control characters.
-fn readable(line: &[u8]) -> String {
+pub(super) fn readable(line: &[u8]) -> String {
     let text = String::from_utf8_lossy(line);
     let last = text
         .trim_end_matches('\r')

@@ -3,8 +3,10 @@
 use super::rest_text;
 use super::rest_text::clock;
 use super::status::resting_until;
-use super::{event_line, look_text, one_line, truncate_to_width};
+use super::tty::width;
+use super::{StyledText, TextStyle, adapt, event_line, look_text, one_line, truncate_to_width};
 use crate::engine::format::{duration, with_limit};
+use crate::engine::plain_text::visible;
 use crate::engine::task_text::task_name;
 use crate::engine::{Phase, State};
 use std::time::Duration;
@@ -41,6 +43,25 @@ pub(super) struct LiveStatus {
 
 /// Formats the live line: `▸ NAME · iteration 2/25 · 1m 5s · $0.40`.
 pub(super) fn text(name: &str, state: &State, status: LiveStatus, times: TimeStyle) -> String {
+    format!("▸ {name} · {}", parts(state, status, times).join(" · "))
+}
+
+/// Returns the rows of a plain console: the agent's unfinished line, if any, and the live line.
+pub(super) fn rows(text: &str, unfinished: Option<String>, color: bool) -> Vec<StyledText> {
+    let width = width().unwrap_or(80) - 1;
+    let unfinished = unfinished.map(|text| {
+        let mut row = StyledText::new(color);
+        row.push(&adapt(truncate_to_width(&format!("  │ {text}"), width)));
+        row
+    });
+    let mut row = StyledText::new(color);
+    let text = truncate_to_width(&visible(text), width);
+    row.push_styled(&adapt(text), TextStyle::Bold);
+    unfinished.into_iter().chain([row]).collect()
+}
+
+/// Returns what the loop is doing, for how long, and what it has spent.
+pub(super) fn parts(state: &State, status: LiveStatus, times: TimeStyle) -> Vec<String> {
     let LiveStatus {
         since_event,
         silent_for,
@@ -125,7 +146,7 @@ pub(super) fn text(name: &str, state: &State, status: LiveStatus, times: TimeSty
             with_limit(state.consecutive_failures, limits.failures)
         ));
     }
-    format!("▸ {name} · {}", parts.join(" · "))
+    parts
 }
 
 /// Formats the check that is running: ``checking iteration 2/25: `cargo test` ``.
@@ -160,12 +181,13 @@ fn resting(state: &State, wall_ms: i64) -> String {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
     use crate::engine::Plan;
     use serde_json::json;
 
-    fn plan() -> Plan {
+    /// Returns a plan without checks.
+    pub(in crate::ui) fn plan() -> Plan {
         serde_json::from_value(json!({
             "task": {"title": null, "text": "fix", "file": null},
             "proof": {"checks": [], "preflight": false, "promise": null, "pattern": null, "file": null, "fallback": []},

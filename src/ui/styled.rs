@@ -1,5 +1,6 @@
 //! Styles text for a terminal. The text cannot contain escape sequences of its own.
 
+use super::display_width;
 use crate::engine::plain_text::visible;
 
 /// A text style on a terminal.
@@ -8,6 +9,7 @@ pub(crate) enum TextStyle {
     Green,
     Red,
     Yellow,
+    Cyan,
     Dim,
     Bold,
 }
@@ -22,6 +24,7 @@ pub(crate) fn styled(text: &str, style: TextStyle, color: bool) -> String {
         TextStyle::Green => 32,
         TextStyle::Red => 31,
         TextStyle::Yellow => 33,
+        TextStyle::Cyan => 36,
         TextStyle::Dim => 2,
         TextStyle::Bold => 1,
     };
@@ -29,9 +32,12 @@ pub(crate) fn styled(text: &str, style: TextStyle, color: bool) -> String {
 }
 
 /// Text whose only escape sequences are those of its styles, so that it can be printed as it is.
+#[derive(Clone, Debug, PartialEq)]
 pub(crate) struct StyledText {
     text: String,
     color: bool,
+    /// The number of columns of the text.
+    columns: usize,
 }
 
 impl StyledText {
@@ -40,17 +46,37 @@ impl StyledText {
         Self {
             text: String::new(),
             color,
+            columns: 0,
         }
     }
 
     pub(crate) fn push(&mut self, text: &str) -> &mut Self {
-        self.text.push_str(&visible(text));
+        let text = visible(text);
+        self.columns += display_width(&text);
+        self.text.push_str(&text);
         self
     }
 
     pub(crate) fn push_styled(&mut self, text: &str, style: TextStyle) -> &mut Self {
+        self.columns += display_width(&visible(text));
         self.text.push_str(&styled(text, style, self.color));
         self
+    }
+
+    /// Appends another styled text.
+    pub(super) fn append(&mut self, other: &Self) -> &mut Self {
+        self.columns += other.columns;
+        self.text.push_str(&other.text);
+        self
+    }
+
+    /// Returns the number of terminal columns that a text without line ends occupies.
+    pub(super) fn columns(&self) -> usize {
+        self.columns
+    }
+
+    pub(super) fn as_str(&self) -> &str {
+        &self.text
     }
 
     pub(super) fn into_string(self) -> String {

@@ -30,6 +30,12 @@ pub(crate) fn width() -> Option<usize> {
     width_of(stdout())
 }
 
+/// Returns the terminal's height in rows. `None` if it is unknown.
+pub(super) fn height() -> Option<usize> {
+    let size = rustix::termios::tcgetwinsize(stdout()).ok()?;
+    (size.ws_row > 0).then(|| usize::from(size.ws_row))
+}
+
 /// Returns the width of the terminal on standard error. `None` if it is not a terminal.
 pub(crate) fn error_width() -> Option<usize> {
     width_of(stderr())

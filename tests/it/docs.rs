@@ -3,6 +3,7 @@
 mod commands;
 
 use crate::kit::Test;
+use crate::pty::{Screen, rows};
 use ralph::Event;
 use ralph::testing::{InboxMessage, JournalHeader, JournalLine};
 use std::fs;
@@ -109,12 +110,13 @@ fn the_readme_starts_with_two_commands() {
 #[test]
 fn the_readme_s_transcript_is_what_the_demo_prints() {
     let test = Test::new();
-    let out = test.ralph(&["demo"]).exits(0).out;
+    let (code, bytes) = Screen::start(test.ralph_command(&["demo"]), 100).end();
+    assert_eq!(code, 0);
+    let out = rows(&bytes).join("\n");
     let known = |text: &str| {
-        let time = regex::Regex::new(r"\d+(\.\d)?(ms|s)\b").unwrap();
-        time.replace_all(&text.replace('│', "|"), "TIME")
-            .trim()
-            .to_owned()
+        let time = r"\d+(\.\d)?(ms|s)\b|\d\d:\d\d:\d\d";
+        let text = regex::Regex::new(time).unwrap().replace_all(text, "TIME");
+        text.trim_end_matches('━').trim().to_owned()
     };
     let printed: Vec<String> = out.lines().map(known).collect();
     let transcript = &blocks(&pages()[0], "text")[0];

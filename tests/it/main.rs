@@ -45,6 +45,7 @@ mod next_steps;
 mod notify;
 mod obstacles;
 mod outages;
+mod panel;
 mod plugin;
 mod presets;
 mod printed;

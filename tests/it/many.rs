@@ -76,11 +76,11 @@ fn a_window_shows_clock_times_and_stop_ends_a_long_rest() {
     let test = Test::new().script("iteration 1\n say over\niteration 2\n hang\n");
     spawn(&test, "a", &["-m", "2", "--delay", "5h"]);
     until("the rest", || {
-        window(&test, "a").contains("▸ a · resting until ")
+        window(&test, "a").contains("── a · resting until ")
     });
     spawn(&test, "b", &["-m", "2", "--delay", "1ms"]);
     until("the agent", || {
-        window(&test, "b").contains("▸ b · iteration 2/2 · since ")
+        window(&test, "b").contains("── b · iteration 2/2 · since ")
     });
     for name in ["a", "b"] {
         test.ralph(&["stop", name]).exits(0);

@@ -140,6 +140,8 @@ pub(crate) fn rows(bytes: &[u8]) -> Vec<String> {
                 match sequence.as_str() {
                     "[1A" => row -= 1,
                     "[2K" => rows[row].clear(),
+                    // Whether pasted text is marked.
+                    "[?2004h" | "[?2004l" => {}
                     _ => assert!(sequence.ends_with('m'), "{sequence:?}"),
                 }
             }

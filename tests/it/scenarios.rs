@@ -15,9 +15,11 @@ echo working on $RALPH_ITERATION
 until test -e go-$RALPH_ITERATION; do sleep 0.01; done
 ";
 
-/// Spawns a loop called `agent` with these arguments.
+/// Spawns a loop called `agent` with these arguments. Its window shows plain lines.
 fn spawn(test: &Test, args: &[&str]) -> Done {
-    test.ralph(&[&["spawn", "--name", "agent"], args].concat())
+    let mut command = test.ralph_command(&[&["spawn", "--name", "agent"], args].concat());
+    command.env("NO_COLOR", "1");
+    test.start_command(command).end()
 }
 
 /// Creates a test with the agent above and a prompt file.

@@ -57,7 +57,7 @@ fn a_spawned_loop_has_a_window_until_it_ends() {
     );
     until("its line in the window", || {
         tmux(&test, &["capture-pane", "-p", "-t", "ralph:a"])
-            .contains("[ralph] a: starting iteration 1/2")
+            .contains("━━ Iteration 1/2 · agent.script")
     });
     let status = test.status("a");
     assert_eq!(
@@ -473,7 +473,7 @@ mod needs_script {
     fn viewers_can_attach_and_detach() {
         let test = in_window();
         let live = attach(&test);
-        live.until_out("starting iteration 1/2");
+        live.until_out("Iteration 1/2");
         let client: u32 = tmux(&test, &["list-clients", "-F", "#{client_pid}"])
             .trim()
             .parse()
@@ -482,7 +482,7 @@ mod needs_script {
         drop(live.end());
         assert_eq!(test.status("a")["status"], "running");
         let live = attach(&test);
-        live.until_out("starting iteration 1/2");
+        live.until_out("Iteration 1/2");
         // tmux's own keys detach.
         live.type_in("\u{2}");
         // tmux treats keys within the same millisecond as a paste, and a paste is not a command.
@@ -516,9 +516,9 @@ mod needs_script {
             test.ralph(&args).exits(0);
         }
         let first = attach(&test);
-        first.until_out("starting iteration");
+        first.until_out("Iteration 1/");
         let second = test.start_on_terminal_as("xterm", &["attach", "b"]);
-        second.until_out("starting iteration");
+        second.until_out("Iteration 1/");
         test.write("a", "");
         first.end().exits(0).says("a: done (");
         assert_eq!(

@@ -342,7 +342,7 @@ mod needs_script {
         let (test, live) = starting();
         let attach = test.start_on_terminal_as("xterm", &["attach", "a"]);
         open_gate(&test, live);
-        attach.until_out("starting iteration 1/2");
+        attach.until_out("Iteration 1/2");
         finish(&test);
         attach.end().exits(0);
     }

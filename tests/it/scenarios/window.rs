@@ -210,7 +210,7 @@ fn a_paused_loop_continues_with_the_next_iteration_number() {
         "resumed ralph loop for agent\n"
     );
     until_works(&test, 2);
-    until_window(&test, "[ralph] agent: starting iteration 2/10");
+    until_window(&test, "Iteration 2/10 · agent");
     assert!(
         !window(&test).contains("starting iteration 1/10"),
         "it is a new window"
