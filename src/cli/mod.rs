@@ -6,6 +6,7 @@ pub(crate) mod hook;
 pub(crate) mod lazy_args;
 pub(crate) mod plugin;
 pub(crate) mod receipt;
+pub(crate) mod report;
 pub(crate) mod setting_flags;
 pub(crate) mod setup;
 
@@ -92,6 +93,14 @@ pub(crate) enum Command {
         ralph verify receipt.json     in another clone"
     )]
     Verify(receipt::VerifyArgs),
+    /// Write a report about a loop, or about all loops of a night
+    #[command(after_help = report::REPORT_HELP)]
+    Report(report::ReportArgs),
+    /// Show what loops cost, how long they took, and how many were done
+    #[command(
+        after_help = "WHAT is day, agent, model or repository. Loops in the archive count too.\n\nExamples:\n  ralph stats --since 7d\n  ralph stats --by model --json"
+    )]
+    Stats(report::StatsArgs),
     /// Pause loops after the running iteration
     Pause(NamesArgs),
     /// Stop loops and kill everything they started

@@ -18,10 +18,12 @@ mod logs;
 mod ls;
 mod man;
 mod markers;
+mod open_browser;
 mod open_loop;
 mod pause_stop;
 mod plugin;
 mod receipt;
+mod report;
 mod resume;
 mod rewind;
 mod rm;
@@ -32,6 +34,7 @@ mod script;
 mod selftest;
 mod set;
 mod spawn;
+mod stats;
 mod status;
 mod supervise;
 mod supervise_loop;
@@ -80,6 +83,8 @@ fn dispatch(command: Command) -> Result<ExitCode, CommandError> {
         Command::Rewind(args) => rewind::rewind(&args),
         Command::Receipt(args) => receipt::receipt(&args),
         Command::Verify(args) => verify::verify(&args),
+        Command::Report(args) => report::report(&args),
+        Command::Stats(args) => stats::stats(&args),
         Command::Pause(args) => pause_stop::pause(&args.names),
         Command::Stop(args) => pause_stop::stop(&args.names),
         Command::Set(args) => set::set(&args),

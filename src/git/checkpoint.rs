@@ -216,6 +216,17 @@ impl Checkpoints {
         shadow.patch(from, to)
     }
 
+    /// Returns the changes from one tree to another as a patch of at most `max` bytes, and whether
+    /// it was cut off.
+    pub(crate) fn patch_start(
+        &self,
+        trees: (&str, &str),
+        max: usize,
+    ) -> Result<(Vec<u8>, bool), String> {
+        let shadow = ShadowRepository::without_tree(&self.scratch, &self.common.join("objects"));
+        shadow.patch_start(trees, max)
+    }
+
     /// Deletes all checkpoints and returns how many there were.
     pub(crate) fn delete(&self) -> Result<usize, String> {
         if !self.common.is_dir() {

@@ -230,7 +230,24 @@ impl<'a> ShadowRepository<'a> {
     /// cut off because it is too long.
     pub(super) fn patch(&self, from: &str, to: &str) -> Result<(Vec<u8>, bool), String> {
         let args = [&PATCH_OPTIONS[..], &DIFF_OPTIONS, &[from, to, "--"]].concat();
-        let output = command::run(&mut self.command(&args), PATCH_MAX, command::TIMEOUT)
+        self.run_cut(&args, PATCH_MAX)
+    }
+
+    /// Returns the changes from one tree to another as a patch of at most `max` bytes, and whether
+    /// it was cut off.
+    pub(super) fn patch_start(
+        &self,
+        (from, to): (&str, &str),
+        max: usize,
+    ) -> Result<(Vec<u8>, bool), String> {
+        let fixed = ["diff", "--no-ext-diff", "--no-textconv", "--patch"];
+        let args = [&fixed[..], &DIFF_OPTIONS, &[from, to, "--"]].concat();
+        self.run_cut(&args, max)
+    }
+
+    /// Runs git until it has printed `max` bytes. Returns its output, and whether it was cut off.
+    fn run_cut(&self, args: &[&str], max: usize) -> Result<(Vec<u8>, bool), String> {
+        let output = command::run(&mut self.command(args), max, command::TIMEOUT)
             .map_err(GitError::message)?;
         match output.code {
             Some(0) => Ok((output.stdout, false)),

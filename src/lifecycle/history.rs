@@ -63,12 +63,12 @@ impl PastIteration {
 
     /// Returns the first line that says why a check is red; `None` if none does.
     pub(crate) fn first_failing_line(&self) -> Option<&str> {
-        let red = self
+        let mut red = self
             .checks
             .iter()
             .flatten()
             .filter(|report| !report.is_green());
-        red.filter_map(|report| report.line.as_deref()).next()
+        red.find_map(|report| report.line.as_deref())
     }
 }
 
@@ -115,8 +115,8 @@ impl LoopHistory {
 
     /// Returns the trees at the start and at the newest checkpoint; `None` if there are none.
     pub(crate) fn trees_of_all(&self) -> Option<(&str, &str)> {
-        let newest = self.iterations.iter().rev();
-        let newest = newest.filter_map(|one| one.tree.as_deref()).next()?;
+        let mut newest = self.iterations.iter().rev();
+        let newest = newest.find_map(|one| one.tree.as_deref())?;
         Some((self.start_tree.as_deref()?, newest))
     }
 
@@ -139,6 +139,19 @@ impl LoopHistory {
         let checkpoints = checkpoints.ok_or("its checkpoints are gone")?;
         let patch = checkpoints.diff(from, to, None)?;
         Ok(String::from_utf8_lossy(&patch).into_owned())
+    }
+
+    /// Returns the first `max` bytes of the changes between two trees as a patch, and whether it was
+    /// cut off. Fails if the checkpoints are gone.
+    pub(crate) fn patch_start(
+        &self,
+        trees: (&str, &str),
+        max: usize,
+    ) -> std::result::Result<(String, bool), String> {
+        let checkpoints = Checkpoints::find(&self.dir.git_scratch());
+        let checkpoints = checkpoints.ok_or("its checkpoints are gone")?;
+        let (patch, is_cut) = checkpoints.patch_start(trees, max)?;
+        Ok((String::from_utf8_lossy(&patch).into_owned(), is_cut))
     }
 }
 

@@ -14,6 +14,8 @@ pub(crate) mod launch;
 #[cfg(feature = "cli")]
 pub(crate) mod live_view;
 pub(crate) mod locks;
+#[cfg(feature = "cli")]
+pub(crate) mod loop_changes;
 pub(crate) mod preconditions;
 #[cfg(feature = "cli")]
 pub(crate) mod requests;

@@ -49,6 +49,12 @@ pub(crate) enum ViewContent {
     Absent,
 }
 
+/// Returns whether a file contains tests, judged by its name.
+#[cfg(feature = "cli")]
+pub(crate) fn is_test_path(path: &str) -> bool {
+    guards::table().matches(path.as_bytes()).is_test()
+}
+
 /// Returns whether a pattern, as in `--accept`, matches a path.
 pub(crate) fn pattern_matches(pattern: &str, path: &str) -> bool {
     patterns::PatternSet::new([pattern]).is_match(path.as_bytes())

@@ -265,6 +265,19 @@ impl StateDir {
         dirs
     }
 
+    /// Returns the newest loop in the archive that had this name, or whose directory has it; `None` if
+    /// there is none.
+    pub(crate) fn find_archived(&self, name: &str) -> Option<LoopDir> {
+        let had_name = |dir: &LoopDir| {
+            let rest = dir.name().strip_prefix(name)?.strip_prefix('-')?;
+            // The time at which it was archived, and a number if there are several of that time.
+            let stamp = rest.split('-').next()?.as_bytes();
+            Some(stamp.len() == 16 && stamp[8] == b'T' && stamp[15] == b'Z')
+        };
+        let mut newest_first = self.archived_loops().into_iter().rev();
+        newest_first.find(|dir| dir.name() == name || had_name(dir) == Some(true))
+    }
+
     fn loops(&self) -> PathBuf {
         self.root.join("loops")
     }

@@ -5,7 +5,7 @@ use super::tty::is_dumb;
 use std::sync::OnceLock;
 
 /// Each symbol and a character of the same width.
-const SYMBOLS: [(char, char); 13] = [
+const SYMBOLS: [(char, char); 15] = [
     ('✔', '+'),
     ('✘', 'x'),
     ('■', '#'),
@@ -18,6 +18,8 @@ const SYMBOLS: [(char, char); 13] = [
     ('−', '-'),
     ('×', 'x'),
     ('└', '`'),
+    ('█', '#'),
+    ('▌', '-'),
     // Stands for a character that must not be printed.
     ('\u{fffd}', '?'),
 ];

@@ -4,6 +4,7 @@
 //! and it never makes a runner wait.
 
 pub(crate) mod act_printer;
+pub(crate) mod age;
 mod ascii;
 pub(crate) mod bus_line;
 mod check_output;
@@ -28,9 +29,11 @@ mod own_line;
 mod panel;
 pub(crate) mod print;
 pub(crate) mod replay;
+pub(crate) mod report;
 mod rest_text;
 mod scm_text;
 pub(crate) mod session_text;
+pub(crate) mod stats;
 pub(crate) mod status;
 mod styled;
 pub(crate) mod summary;

@@ -101,7 +101,7 @@ pub(crate) fn text(
 
 /// Formats the result and its reason in one line, and returns it with its style. If `reason` is set,
 /// it replaces the outcome's own reason.
-fn headline(state: &State, reason: Option<String>) -> (String, TextStyle) {
+pub(super) fn headline(state: &State, reason: Option<String>) -> (String, TextStyle) {
     let status = state.status(Liveness::Idle);
     let (sign, style) = match status {
         Status::Done => ("✔", TextStyle::Green),
@@ -163,7 +163,7 @@ pub(crate) fn result(name: &str, state: &State, children: &[String]) -> String {
     text
 }
 
-fn took(state: &State) -> String {
+pub(super) fn took(state: &State) -> String {
     let cost = state.cost_text().unwrap_or_else(|| "cost unknown".into());
     let used = state.tokens.total();
     let tokens = if used > 0 {
