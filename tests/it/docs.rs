@@ -115,8 +115,8 @@ fn the_readme_s_transcript_is_what_the_demo_prints() {
     let out = rows(&bytes).join("\n");
     let known = |text: &str| {
         let time = r"\d+(\.\d)?(ms|s)\b|\d\d:\d\d:\d\d";
-        let text = regex::Regex::new(time).unwrap().replace_all(text, "TIME");
-        text.trim_end_matches('━').trim().to_owned()
+        let line = regex::Regex::new(time).unwrap().replace_all(text, "TIME");
+        line.trim_end_matches('━').trim().to_owned()
     };
     let printed: Vec<String> = out.lines().map(known).collect();
     let transcript = &blocks(&pages()[0], "text")[0];
