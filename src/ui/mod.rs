@@ -30,6 +30,7 @@ pub(crate) mod summary;
 pub(crate) mod trust_text;
 pub(crate) mod tty;
 pub(crate) mod verify_text;
+pub(crate) mod web;
 mod worktree_text;
 mod wrap;
 
