@@ -85,4 +85,5 @@ mod test_names;
 mod trust;
 mod usage_errors;
 mod wait;
+mod web;
 mod worktree;

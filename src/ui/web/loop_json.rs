@@ -133,7 +133,7 @@ fn iteration(one: &PastIteration, state: &State) -> Value {
         "signal": record.and_then(|record| record.exit.signal),
         "failed": record.is_some_and(|record| state.has_failed(record)),
         "counted": record.is_none_or(|record| !record.refunded),
-        "reason": record.and_then(|record| record.reason),
+        "reason": record.and_then(|record| record.reason).map(|reason| reason.kind.as_str()),
         "error": record.and_then(|record| record.error.as_deref()),
         "cost_usd": record.and_then(|record| record.cost_usd),
         "tokens": record.and_then(|record| record.tokens).map(|tokens| tokens.total()),

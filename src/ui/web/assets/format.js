@@ -6,6 +6,12 @@ export function dollars(usd) {
   return `$${usd.toFixed(2)}`;
 }
 
+/** Returns the cost of a loop, which may be known only in part. */
+export function costOf(row) {
+  if (!row.cost_unknown) return dollars(row.cost_usd);
+  return row.cost_usd > 0 ? `≥ ${dollars(row.cost_usd)}` : "?";
+}
+
 export function count(number) {
   if (number < 10000) return String(number);
   if (number < 1e6) return `${(number / 1e3).toFixed(number < 1e5 ? 1 : 0)}k`;
@@ -15,6 +21,7 @@ export function count(number) {
 export function duration(ms) {
   if (ms === null || ms === undefined) return "–";
   const seconds = Math.max(0, ms) / 1000;
+  if (seconds < 1) return `${Math.round(ms)} ms`;
   if (seconds < 10) return `${seconds.toFixed(1)} s`;
   if (seconds < 60) return `${Math.round(seconds)} s`;
   const minutes = Math.floor(seconds / 60);

@@ -4,7 +4,7 @@ import { activityList } from "./activity.js";
 import { getJson, loopPath, open, post } from "./api.js";
 import { diffView } from "./diff.js";
 import { announce, coalesce, h, hideTooltip, spoken } from "./dom.js";
-import { age, clock, count, dollars, duration, look, plural, state, when } from "./format.js";
+import { age, clock, costOf, count, dollars, duration, look, plural, state, when } from "./format.js";
 import { loopLine, statusMark } from "./overview.js";
 import { heatStrip, plots } from "./plots.js";
 
@@ -59,9 +59,9 @@ export function loopPage(main, name, route, go) {
 
   // ---------------------------------------------------------------- head
 
-  function meter(label, used, max, format) {
+  function meter(label, used, max, format, usedText = format(used)) {
     const share = max ? Math.min(1, used / max) : 0;
-    const text = max ? `${format(used)} of ${format(max)}` : format(used);
+    const text = max ? `${usedText} of ${format(max)}` : usedText;
     return h("div", { class: "fact" }, h("dt", null, label), h("dd", null, text,
       max && h("progress", { max: 1, value: share, class: share > 0.9 ? "high" : null, "aria-label": `${label}: ${text}` })));
   }
@@ -75,14 +75,14 @@ export function loopPage(main, name, route, go) {
     const isRunning = summary.live && summary.iteration_started_ms;
     const facts = [
       meter("Iteration", summary.iteration ?? 0, summary.max_iterations, String),
-      meter("Cost", summary.cost_usd ?? 0, summary.max_cost_usd, (usd) => (summary.cost_usd === null && summary.cost_unknown && usd === 0 ? "unknown" : dollars(usd))),
+      meter("Cost", summary.cost_usd ?? 0, summary.max_cost_usd, dollars, costOf(summary)),
       meter("Active time", summary.active_ms ?? 0, summary.max_time_ms, duration),
       h("div", { class: "fact" }, h("dt", null, "Tokens"), h("dd", null, count(summary.tokens ?? 0))),
       h("div", { class: "fact" }, h("dt", null, "Agent"), h("dd", null, summary.agent ?? "–")),
       h("div", { class: "fact" }, h("dt", null, summary.live ? "Started" : "Last event"),
         h("dd", null, h("time", { "data-ms": summary.live ? summary.started_ms : summary.updated_ms, title: when(summary.started_ms) }, age(summary.live ? summary.started_ms : summary.updated_ms)))),
     ];
-    head.replaceChildren(
+    const content = [
       h("div", { class: "title" }, statusMark(summary), h("h1", null, name), h("span", { class: `pill ${kind}` }, now),
         summary.request && h("span", { class: "tag" }, summary.request === "pause" ? "pauses after this iteration" : "stopping")),
       summary.task && h("p", { class: "task" }, summary.task),
@@ -90,7 +90,9 @@ export function loopPage(main, name, route, go) {
         summary.parent && h("span", null, " started by ", h("a", { href: `#/loop/${encodeURIComponent(summary.parent)}` }, summary.parent))),
       h("dl", { class: "facts" }, facts),
       isRunning && summary.now && h("p", { class: "now" }, h("span", { class: "pulse", "aria-hidden": "true" }), summary.now,
-        summary.resting_until_ms && `, until ${clock(summary.resting_until_ms)}`));
+        summary.resting_until_ms && `, until ${clock(summary.resting_until_ms)}`),
+    ];
+    head.replaceChildren(...content.filter(Boolean));
     const lines = detail ? [
       !summary.live && detail.line, detail.missing && `Missing: ${detail.missing}`, detail.better && `Better: ${detail.better}`,
       detail.review && `Review: ${detail.review}`,
@@ -128,7 +130,7 @@ export function loopPage(main, name, route, go) {
   }
 
   function drawControls() {
-    buttons.hidden = !control || summary.archived;
+    buttons.hidden = !control || summary.archived || summary.status === "done";
     const can = {
       pause: summary.live && !summary.request,
       resume: summary.status !== "done" && (!summary.live || summary.request === "pause"),

@@ -2,7 +2,7 @@
 
 import { open, getJson } from "./api.js";
 import { coalesce, h, spoken, svg, withTooltip } from "./dom.js";
-import { age, baseName, dollars, look, needsYou, plural, state } from "./format.js";
+import { age, baseName, costOf, dollars, look, needsYou, plural, state } from "./format.js";
 
 /** Rows in the page at first; a button shows more. */
 const ROWS_STEP = 300;
@@ -100,7 +100,7 @@ export function overview(main) {
       ["Need you", all.filter(needsYou).length, "ask"],
       ["Done in 24 h", recent.filter((row) => row.status === "done").length, "good"],
       ["Failed in 24 h", recent.filter((row) => row.status === "failed" && state(row) === "failed").length, "bad"],
-      ["Cost of these", dollars(cost), "off"],
+      ["Cost (24 h)", dollars(cost), "off"],
     ];
     tiles.replaceChildren(...values.map(([name, value, kind]) =>
       h("div", { class: `tile ${kind}${value === 0 ? " zero" : ""}` }, h("dt", null, name), h("dd", null, value))));
@@ -193,7 +193,7 @@ export function loopLine(row, depth) {
     h("div", { class: "strip" }, strip(row.history ?? []), marks(row.checks ?? [])),
     h("div", { class: "numbers" },
       h("span", { class: "iteration" }, spoken("iteration "), `#${row.iteration ?? 0}`, row.max_iterations ? h("span", { class: "of" }, `/${row.max_iterations}`) : null),
-      h("span", { class: "cost" }, spoken("cost "), row.cost_usd === null && row.cost_unknown ? "?" : dollars(row.cost_usd)),
+      h("span", { class: "cost" }, spoken("cost "), costOf(row)),
       row.updated_ms && h("time", { "data-ms": row.live ? row.started_ms : row.updated_ms }, age(row.live ? row.started_ms : row.updated_ms))));
 }
 

@@ -3,7 +3,7 @@
 import { h, spoken, svg, withTooltip } from "./dom.js";
 import { clock, dollars, duration, plural } from "./format.js";
 
-const WIDTH = 640;
+const WIDTH = 420;
 const HEIGHT = 150;
 const LEFT = 52;
 const BOTTOM = 22;
@@ -36,7 +36,7 @@ export function barPlot({ title, iterations, value, format, sum, select }) {
     parts.push(bar, withTooltip(target, text));
   });
   if (sum && known.length > 1) parts.push(svg("polyline", { class: "sum", points: line.join(" ") }));
-  const every = Math.max(1, Math.ceil(known.length / 12));
+  const every = Math.max(1, Math.ceil(known.length / 10));
   known.forEach(({ one }, at) => {
     if (at % every === 0) parts.push(svg("text", { class: "tick", x: LEFT + (at + 0.5) * step, y: HEIGHT - 5, "text-anchor": "middle" }, one.number));
   });
