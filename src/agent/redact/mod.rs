@@ -296,22 +296,34 @@ impl Secrets {
             .find(Input::new(&form.text).range(search_from..))
             && hit.start() < until
         {
-            let needle = hit.pattern().as_usize();
-            let place = form.original(hit.range());
-            let candidate = &self.needles[needle];
-            let has_run = !needs_run || candidate.has_run(&bytes[from..][place.clone()]);
-            if !has_run || !candidate.is_plausible(&bytes[from..], &place) {
+            let accept = |needle: usize| {
+                let candidate = &self.needles[needle];
+                let len = candidate.canonical.len();
+                let place = form.original(hit.start()..hit.start() + len);
+                let has_run = !needs_run || candidate.has_run(&bytes[from..][place.clone()]);
+                let is_accepted = has_run && candidate.is_plausible(&bytes[from..], &place);
+                (is_accepted, place, needle)
+            };
+            let (mut is_accepted, mut place, mut needle) = accept(hit.pattern().as_usize());
+            if !is_accepted {
                 let after = &bytes[from + place.end..];
                 if !is_complete && after.iter().all(|byte| *byte == b'\\') {
                     // More backslashes may follow.
                     until = hit.start();
                     break;
                 }
+                let shorter = self.shorter_needles(&form.text[hit.range()]).into_iter();
+                let accepted = shorter.map(accept).find(|(is_accepted, ..)| *is_accepted);
+                if let Some(accepted) = accepted {
+                    (is_accepted, place, needle) = accepted;
+                }
+            }
+            if !is_accepted {
                 search_from = hit.start() + 1;
                 continue;
             }
             found.push((from + place.start..from + place.end, needle));
-            search_from = hit.end();
+            search_from = hit.start() + self.needles[needle].canonical.len();
             if until < search_from {
                 until = undecided(search_from);
             }
@@ -330,6 +342,21 @@ impl Secrets {
             found,
             undecided_from,
         }
+    }
+
+    /// Returns the needles with which a match begins, the longest first, without those as long as the
+    /// match.
+    fn shorter_needles(&self, matched: &[u8]) -> Vec<usize> {
+        let is_shorter = |needle: &Needle| {
+            needle.canonical.len() < matched.len() && matched.starts_with(&needle.canonical)
+        };
+        let all = self.needles.iter().enumerate();
+        let mut shorter: Vec<usize> = all
+            .filter(|(_, needle)| is_shorter(needle))
+            .map(|(at, _)| at)
+            .collect();
+        shorter.sort_by_key(|at| std::cmp::Reverse(self.needles[*at].canonical.len()));
+        shorter
     }
 
     /// Returns the number of bytes at the end of a text in canonical form that may be the start of a

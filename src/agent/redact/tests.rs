@@ -315,3 +315,14 @@ fn the_acts_of_a_message_are_redacted_as_one_text() {
         assert_eq!(thinking, text, "{size}");
     }
 }
+
+#[test]
+fn a_secret_is_found_where_a_longer_one_only_seems_to_be() {
+    let redactor = redactor_of(&[("ONE_KEY", "aaaaaaaaa"), ("OTHER_KEY", "aaaaaaaa")]);
+    let text = r"baaaaaaaa\abab";
+    let redacted = redactor.redact_text(text).into_owned();
+    assert_eq!(redacted, r"b[OTHER_KEY]\abab");
+    for size in 1..text.len() {
+        assert_eq!(redact_in_pieces(&redactor, text.as_bytes(), size), redacted);
+    }
+}

@@ -90,11 +90,13 @@ pub fn seeds() -> Vec<Vec<u8>> {
     ];
     // The second secret begins with a line break, whose escape has the letter of the rest.
     let line_break = b"\x02\x00\x02\x00\x00\x00\x01cbacbaa8888888:88aa888888b";
+    // A secret that begins with the other one and is interrupted by a backslash.
+    let interrupted = b"\x01\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x01\x00\x00\x00\x00\x00\x00\x00\x00\x06\x00";
     let inputs = outputs
         .into_iter()
         .flat_map(|output| [(0, output), (1, output)]);
     inputs
         .map(|(terminal, output)| [&[2, 0, terminal], &secrets[..], output].concat())
-        .chain([line_break.to_vec()])
+        .chain([line_break.to_vec(), interrupted.to_vec()])
         .collect()
 }
