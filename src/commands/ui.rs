@@ -10,6 +10,7 @@ use crate::os::regular_file;
 use crate::store::StateDir;
 use crate::ui::print::{print_message, warn};
 use crate::ui::web::{SteeringRequest, WebOptions, serve};
+use std::fmt::Write as _;
 use std::io::{Read, Write as _};
 use std::net::SocketAddr;
 use std::os::unix::process::CommandExt as _;
@@ -65,9 +66,10 @@ fn notes(args: &UiArgs, address: SocketAddr) -> String {
     let is_remote = std::env::var_os("SSH_CONNECTION").is_some();
     if is_remote && address.ip().is_loopback() {
         let port = address.port();
-        text.push_str(&format!(
-            "From your own machine: ssh -L {port}:{address} HOST, then open the address there.\n"
-        ));
+        let _ = writeln!(
+            text,
+            "From your own machine: ssh -L {port}:{address} HOST, then open the address there."
+        );
     }
     text
 }
@@ -87,12 +89,10 @@ fn open_browser(state_dir: &StateDir, url: &str) -> Result<(), String> {
     let browser = std::env::var("BROWSER")
         .ok()
         .filter(|name| !name.is_empty());
-    let names = browser
+    let mut names = browser
         .into_iter()
         .chain(["xdg-open", "open"].map(str::to_owned));
-    let opener = names
-        .filter_map(|name| program::find(&name, Path::new("/")))
-        .next();
+    let opener = names.find_map(|name| program::find(&name, Path::new("/")));
     let opener = opener.ok_or("neither xdg-open nor open is installed")?;
     let mut child = Command::new(opener)
         .arg(&path)

@@ -104,9 +104,9 @@ impl ActivityRows {
             }
             None => self.push("tool", at_ms, name),
         };
-        row.about = about.to_owned();
+        about.clone_into(&mut row.about);
         row.ok = Some(ok);
-        row.error = error.to_owned();
+        error.clone_into(&mut row.error);
         row.is_changed = true;
     }
 

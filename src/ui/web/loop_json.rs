@@ -74,7 +74,7 @@ pub(super) fn detail(state_dir: &StateDir, dir: &LoopDir) -> Result<Value, Store
         "next": outcome_text::next_step(header, state, liveness),
         "task": state.plan.task.text.as_deref().map(|text| cut(text, PROMPT_MAX as usize)),
         "checks": checks(state),
-        "preflight": history.preflight.iter().map(check).collect::<Vec<_>>(),
+        "preflight": history.preflight.iter().map(|report| check(report.as_ref())).collect::<Vec<_>>(),
         "iterations": iterations.map(|one| iteration(one, state)).collect::<Vec<_>>(),
         "iterations_omitted": first,
         "has_diff": history.trees_of_all().is_some(),
@@ -96,7 +96,7 @@ fn checks(state: &State) -> Vec<Value> {
         .collect()
 }
 
-fn check(report: &Option<CheckReport>) -> Value {
+fn check(report: Option<&CheckReport>) -> Value {
     let Some(report) = report else {
         return Value::Null;
     };
@@ -141,8 +141,8 @@ fn iteration(one: &PastIteration, state: &State) -> Value {
         "denied": record.map_or(0, |record| record.denied),
         "claimed": record.is_some_and(|record| record.claimed),
         "note": record.and_then(|record| record.note.as_deref()).map(|note| cut(note, 2000)),
-        "checks": one.checks.iter().map(check).collect::<Vec<_>>(),
-        "second_look": one.second_look.iter().map(check).collect::<Vec<_>>(),
+        "checks": one.checks.iter().map(|report| check(report.as_ref())).collect::<Vec<_>>(),
+        "second_look": one.second_look.iter().map(|report| check(report.as_ref())).collect::<Vec<_>>(),
         "touched": one.touched.as_ref().filter(|touched| !touched.is_sources_only()).map(|touched| cut(&touched.describe(), 2000)),
         "commits": commits.collect::<Vec<_>>(),
         "has_diff": one.tree.is_some(),
@@ -164,7 +164,7 @@ pub(super) fn one_iteration(dir: &LoopDir, number: u32) -> Result<Option<Value>,
     let logs = logs.map(|(plan, report)| {
         let (output, is_cut) = end_of(&dir.check_log(number, &plan.slug), LOG_MAX);
         let mut object = json!({"command": plan.command, "output": output, "cut": is_cut});
-        object["result"] = check(report);
+        object["result"] = check(report.as_ref());
         object
     });
     let mut rows = read_activity(dir, number);

@@ -154,7 +154,9 @@ impl Browser {
         let mut last = Value::Null;
         let begun = std::time::Instant::now();
         until(expression, || {
-            last = self.js(&format!("Boolean({expression})"));
+            last = self.js(&format!(
+                "(() => {{ try {{ return Boolean({expression}); }} catch {{ return false; }} }})()"
+            ));
             let is_late = begun.elapsed() > std::time::Duration::from_secs(30);
             assert!(
                 !is_late,

@@ -25,7 +25,7 @@ export function loopPage(main, name, route, go) {
   let drawnKey = "";
   let lastStatus = "";
 
-  const head = h("div", { class: "loop-head" });
+  const head = h("div", { class: "loop-head" }, h("h1", null, name));
   const buttons = h("div", { class: "controls", hidden: true });
   const outcome = h("p", { class: "outcome", role: "status" });
   const tabs = h("div", { class: "tabs", role: "tablist", "aria-label": "Views of the loop" }, TABS.map(([id, text], at) =>
