@@ -72,6 +72,7 @@ need tmux
 tests_need zsh 'zsh' have zsh
 tests_need fish 'fish' have fish
 tests_need groff 'groff' have groff
+tests_need chromium 'Chromium' have chromium
 tests_need script '`script` from util-linux' quietly grep '^script from util-linux' <(script --version 2>&1)
 tests_need mounts 'user namespace that may mount' quietly unshare -Urm mount -t tmpfs tmpfs /mnt
 works_bwrap() {

@@ -9,6 +9,7 @@ pub(crate) mod receipt;
 pub(crate) mod report;
 pub(crate) mod setting_flags;
 pub(crate) mod setup;
+pub(crate) mod ui;
 
 use crate::config::units::{Millis, parse_text};
 use crate::config::{Layer, RunRequest, keys};
@@ -67,6 +68,9 @@ pub(crate) enum Command {
     Ls(LsArgs),
     /// Print the agent's output
     Logs(LogsArgs),
+    /// Serve a web page that shows all loops
+    #[command(after_help = ui::UI_HELP)]
+    Ui(ui::UiArgs),
     /// Show what changed between two checkpoints
     #[command(
         after_help = "A checkpoint has the number of its iteration; 0 is the loop's start. `best` and `undo` are \

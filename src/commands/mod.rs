@@ -39,6 +39,7 @@ mod status;
 mod supervise;
 mod supervise_loop;
 mod trust;
+mod ui;
 mod verify;
 mod wait;
 mod workspace;
@@ -79,6 +80,7 @@ fn dispatch(command: Command) -> Result<ExitCode, CommandError> {
         Command::Status(args) => status::status(&args),
         Command::Ls(args) => ls::ls(&args),
         Command::Logs(args) => logs::logs(&args),
+        Command::Ui(args) => ui::ui(&args),
         Command::Diff(args) => diff::diff(&args),
         Command::Rewind(args) => rewind::rewind(&args),
         Command::Receipt(args) => receipt::receipt(&args),

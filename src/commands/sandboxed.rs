@@ -18,6 +18,7 @@ pub(super) fn reject_in_sandbox(command: &Command) -> Result<(), CommandError> {
         Command::Status(_) => "status",
         Command::Ls(_) => "ls",
         Command::Logs(_) => "logs",
+        Command::Ui(_) => "ui",
         Command::Diff(_) => "diff",
         Command::Rewind(_) => "rewind",
         Command::Receipt(_) => "receipt",

@@ -11,7 +11,12 @@ use crate::ui::outcome_text::resume_command;
 use crate::ui::print::print_message;
 
 pub(crate) fn say(args: &SayArgs) -> Result<ExitCode, CommandError> {
-    let (name, text) = (&args.name, args.text.join(" "));
+    print_message(&send_message(&args.name, &args.text.join(" "))?);
+    Ok(ExitCode::Success)
+}
+
+/// Sends a message to a loop's agent, and returns what to print about it.
+pub(super) fn send_message(name: &str, text: &str) -> Result<String, CommandError> {
     if text.trim().is_empty() {
         return Err(CommandError::usage(
             "the message is empty",
@@ -27,7 +32,7 @@ pub(crate) fn say(args: &SayArgs) -> Result<ExitCode, CommandError> {
         ));
     }
     check_reads_messages(name, state)?;
-    send(&handle, &[message(&text)])?;
+    send(&handle, &[message(text)])?;
     let note = match (handle.status(), state.raised_limits()) {
         (Status::Starting | Status::Running, None) => String::new(),
         (Status::Starting | Status::Running, Some(raised)) => {
@@ -41,10 +46,9 @@ pub(crate) fn say(args: &SayArgs) -> Result<ExitCode, CommandError> {
             resume_command(name, state, None)
         ),
     };
-    print_message(&format!(
+    Ok(format!(
         "your message will be in the next prompt of {name}\n{note}"
-    ));
-    Ok(ExitCode::Success)
+    ))
 }
 
 /// Returns the message to a loop with a person's text, redacted.

@@ -21,7 +21,7 @@ mod inner;
 pub(crate) mod locks;
 mod look;
 mod overlay;
-mod project;
+pub(crate) mod project;
 #[cfg(feature = "cli")]
 pub(crate) mod recorded;
 #[cfg(feature = "cli")]

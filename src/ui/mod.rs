@@ -41,6 +41,7 @@ mod tool_line;
 pub(crate) mod trust_text;
 pub(crate) mod tty;
 pub(crate) mod verify_text;
+pub(crate) mod web;
 mod worktree_text;
 mod wrap;
 

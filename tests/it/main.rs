@@ -88,4 +88,5 @@ mod test_names;
 mod trust;
 mod usage_errors;
 mod wait;
+mod web;
 mod worktree;

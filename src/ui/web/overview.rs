@@ -1,0 +1,212 @@
+//! Reads a row about each loop, and reads a loop again only when its files have changed.
+
+use crate::engine::event::{CheckReport, Request};
+use crate::engine::{Liveness, State};
+use crate::git::project::repository;
+use crate::lifecycle::handle::{is_held, read_loop};
+use crate::lifecycle::live_view::live;
+use crate::store::{LoopDir, LoopView, StateDir, StoreError};
+use crate::ui::status;
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// A row of each loop as JSON, by the loop's name.
+pub(super) type LoopRows = BTreeMap<String, Arc<str>>;
+
+/// How long a running loop's row is used although its activity has changed.
+const REFRESH: Duration = Duration::from_secs(2);
+
+/// The rows of all loops.
+pub(super) struct Overview {
+    state_dir: StateDir,
+    known: BTreeMap<String, KnownLoop>,
+}
+
+struct KnownLoop {
+    row: Arc<str>,
+    /// The files that change when the loop does something.
+    files: FileStamps,
+    activity: FileStamp,
+    activity_path: PathBuf,
+    is_live: bool,
+    checked: Instant,
+}
+
+impl Overview {
+    pub(super) fn new(state_dir: &StateDir) -> Self {
+        Self {
+            state_dir: state_dir.clone(),
+            known: BTreeMap::new(),
+        }
+    }
+
+    /// Returns the current rows.
+    pub(super) fn scan(&mut self) -> LoopRows {
+        let names = self.state_dir.loop_names().unwrap_or_default();
+        let mut known = std::mem::take(&mut self.known);
+        for name in names {
+            let dir = self.state_dir.loop_dir(&name);
+            let one = match known.remove(&name) {
+                Some(one) if one.is_current(&dir) => one,
+                _ => KnownLoop::read(&dir),
+            };
+            self.known.insert(name, one);
+        }
+        let rows = self.known.iter();
+        rows.map(|(name, one)| (name.clone(), Arc::clone(&one.row)))
+            .collect()
+    }
+}
+
+impl KnownLoop {
+    fn read(dir: &LoopDir) -> Self {
+        let files = FileStamps::of(dir);
+        let checked = Instant::now();
+        let read = read_loop(dir);
+        let (row, is_live, iteration) = match read {
+            Ok((view, liveness)) => {
+                let view = live(dir, view, liveness);
+                let iteration = view.state.iteration;
+                let row = row(dir, &view, liveness);
+                (row, liveness != Liveness::Idle, iteration)
+            }
+            Err(error) => (unreadable(dir, &error), false, 0),
+        };
+        let activity_path = dir.activity(iteration);
+        Self {
+            row: super::routes::to_text(row).into(),
+            files,
+            activity: FileStamp::of(&activity_path),
+            activity_path,
+            is_live,
+            checked,
+        }
+    }
+
+    fn is_current(&self, dir: &LoopDir) -> bool {
+        if self.files != FileStamps::of(dir) {
+            return false;
+        }
+        // A killed runner changes no file.
+        let is_fresh = !self.is_live || self.checked.elapsed() < REFRESH;
+        is_fresh || (self.activity == FileStamp::of(&self.activity_path) && is_held(dir))
+    }
+}
+
+/// What shows that a file has changed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct FileStamp {
+    len: u64,
+    inode: u64,
+    mtime: (i64, i64),
+}
+
+impl FileStamp {
+    pub(super) fn of(path: &Path) -> Self {
+        let data = fs::symlink_metadata(path);
+        data.map_or_else(
+            |_| Self::default(),
+            |data| Self {
+                len: data.len(),
+                inode: data.ino(),
+                mtime: (data.mtime(), data.mtime_nsec()),
+            },
+        )
+    }
+}
+
+/// The files that change whenever a loop's state does.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct FileStamps([FileStamp; 4]);
+
+impl FileStamps {
+    pub(super) fn of(dir: &LoopDir) -> Self {
+        let paths = [dir.journal(), dir.inbox(), dir.lock(), dir.start_mark()];
+        Self(paths.map(|path| FileStamp::of(&path)))
+    }
+}
+
+/// Returns what a list shows about a loop.
+pub(super) fn row(dir: &LoopDir, view: &LoopView, liveness: Liveness) -> Value {
+    let LoopView { header, state, .. } = view;
+    let workspace = &state.plan.workspace;
+    let from = state
+        .plan
+        .worktree
+        .as_ref()
+        .map_or(workspace, |own| &own.from);
+    let outcome = state.outcome_summary();
+    json!({
+        "name": dir.name(),
+        "status": state.status(liveness).as_str(),
+        "outcome": outcome.as_ref().map(|outcome| &outcome.kind),
+        "why": outcome.as_ref().map(|outcome| &outcome.detail),
+        "live": liveness != Liveness::Idle,
+        "task": status::task(state),
+        "agent": state.agent().name,
+        "iteration": state.iteration,
+        "max_iterations": state.last_number(),
+        "cost_usd": state.cost_usd,
+        "cost_unknown": state.reported_cost().is_none(),
+        "max_cost_usd": state.plan.limits.cost_usd,
+        "tokens": state.tokens.total(),
+        "active_ms": state.active_ms,
+        "max_time_ms": state.plan.limits.time_ms,
+        "started_ms": header.created_ms,
+        "updated_ms": state.wall_ms,
+        "iteration_started_ms": state.iteration_wall_ms,
+        "resting_until_ms": status::resting_until(state),
+        "now": status::activity(state).filter(|_| liveness != Liveness::Idle),
+        "request": request(state),
+        "parent": header.parent,
+        "background": header.background,
+        "workspace": workspace.display().to_string(),
+        "project": repository(from).project.display().to_string(),
+        "checks": check_marks(&state.checks),
+        "history": recent(state),
+    })
+}
+
+fn unreadable(dir: &LoopDir, error: &StoreError) -> Value {
+    json!({
+        "name": dir.name(),
+        "status": "unreadable",
+        "why": error.to_string(),
+        "live": false,
+        "checks": [],
+        "history": [],
+    })
+}
+
+/// Returns the request that is in force but not yet carried out; `None` if there is none.
+fn request(state: &State) -> Option<&'static str> {
+    match state.request {
+        Request::Go => None,
+        Request::Pause | Request::PauseNow => Some("pause"),
+        Request::Stop | Request::StopNow => Some("stop"),
+    }
+}
+
+/// Returns for each check whether it is green; null if it has not run.
+pub(super) fn check_marks(checks: &[Option<CheckReport>]) -> Vec<Option<bool>> {
+    let marks = checks.iter();
+    marks
+        .map(|report| report.as_ref().map(CheckReport::is_green))
+        .collect()
+}
+
+/// Returns the last iterations, each as the numbers of green checks and of checks that ran, and
+/// whether its agent failed.
+fn recent(state: &State) -> Vec<Value> {
+    let rows = state.recent.iter().map(|one| {
+        let ran = one.checks.iter().flatten();
+        let green = ran.clone().filter(|report| report.is_green()).count();
+        json!([green, ran.count(), state.has_failed(one)])
+    });
+    rows.collect()
+}
