@@ -190,6 +190,6 @@ fn style(style: TextStyle) -> &'static str {
         TextStyle::Red => "bad",
         TextStyle::Yellow => "open",
         TextStyle::Dim => "muted",
-        TextStyle::Bold => "strong",
+        TextStyle::Bold | TextStyle::Cyan => "strong",
     }
 }
