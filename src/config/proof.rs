@@ -160,21 +160,29 @@ pub(super) fn build_proof(
         }
     }
     let setup = build_setup(stack, settings)?;
-    if settings.sealed && settings.second_look == SecondLook::Never {
-        return config_error(
-            format!(
-                "{} and {} never contradict each other",
-                stack.display_name("sealed"),
-                stack.display_name("second-look")
-            ),
-            "pass only one of them",
-        );
+    for (name, is_set) in [("sealed", settings.sealed), ("setup", setup.is_some())] {
+        if is_set && settings.second_look == SecondLook::Never {
+            return config_error(
+                format!(
+                    "{} and {} never contradict each other",
+                    stack.display_name(name),
+                    stack.display_name("second-look")
+                ),
+                "pass only one of them",
+            );
+        }
     }
-    if settings.until_green && checks.is_empty() {
-        return config_error(
-            format!("{} needs checks", stack.display_name("until-green")),
-            "add one, as in --check \"cargo test\"",
-        );
+    for (name, is_set) in [
+        ("until-green", settings.until_green),
+        ("sealed", settings.sealed),
+        ("setup", setup.is_some()),
+    ] {
+        if is_set && checks.is_empty() {
+            return config_error(
+                format!("{} needs checks", stack.display_name(name)),
+                "add one, as in --check \"cargo test\"",
+            );
+        }
     }
     let wants_no_claim = settings.no_promise || is_task_implied;
     let until_green = settings.until_green
