@@ -302,9 +302,10 @@ impl Receipt {
             report.map(RecordedResult::from)
         };
         // A sealed loop's checks run only with the original tests.
-        let (as_left, original) = match state.is_sealed() {
-            true => (&[][..], &state.checks[..]),
-            false => (&state.checks[..], &look.checks[..]),
+        let (as_left, original) = if state.is_sealed() {
+            (&[][..], &state.checks[..])
+        } else {
+            (&state.checks[..], &look.checks[..])
         };
         let tokens = state.tokens.total();
         let agent = state.agent();

@@ -91,7 +91,7 @@ pub(super) fn rechecked(
     lines
 }
 
-/// Returns the line for a dispute that the agent is told of; `None` if there is none.
+/// Returns the line for a dispute that the next prompt contains; `None` if there is none.
 pub(super) fn disputed(state: &State) -> Option<(String, TextStyle)> {
     let is_disputed = state.look_verdict() == LookVerdict::Disputed && state.will_continue();
     let text = if state.is_sealed() {

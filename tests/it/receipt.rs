@@ -374,6 +374,7 @@ fn a_forged_receipt_differs() {
         .exits(1)
         .says("differs: was green, is red (exit 1)");
     forged["checks"][0]["result"]["exit"] = serde_json::json!({"code": 1});
+    forged["checks"][0]["result"]["green"] = false.into();
     forged["guards"]["files"]["tests/sum_test.sh"] = "00".into();
     fs::write(&file, forged.to_string()).unwrap();
     verify_in(&test, &clone, &[&file, "--trust"])
