@@ -51,11 +51,11 @@ impl PlanDraft {
         let mut plan = self.plan;
         let redactor = Redactor::from_env();
         plan.redacted = redactor.redact_all(plan.user_text_mut());
-        if let Some(pattern) = plan.proof.pattern_mut() {
+        for pattern in plan.proof.patterns_mut() {
             plan.redacted.extend(redactor.redact_pattern(pattern));
-            plan.redacted.sort_unstable();
-            plan.redacted.dedup();
         }
+        plan.redacted.sort_unstable();
+        plan.redacted.dedup();
         plan
     }
 }

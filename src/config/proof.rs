@@ -160,22 +160,7 @@ pub(super) fn build_proof(
         }
     }
     let setup = build_setup(stack, settings)?;
-    if settings.sealed && settings.second_look == SecondLook::Never {
-        return config_error(
-            format!(
-                "{} and {} never contradict each other",
-                stack.display_name("sealed"),
-                stack.display_name("second-look")
-            ),
-            "pass only one of them",
-        );
-    }
-    if settings.until_green && checks.is_empty() {
-        return config_error(
-            format!("{} needs checks", stack.display_name("until-green")),
-            "add one, as in --check \"cargo test\"",
-        );
-    }
+    reject_useless(stack, settings, setup.is_some(), checks.is_empty())?;
     let wants_no_claim = settings.no_promise || is_task_implied;
     let until_green = settings.until_green
         || (wants_no_claim && !checks.is_empty() && settings.signals.is_empty());
@@ -197,6 +182,43 @@ pub(super) fn build_proof(
         sealed: settings.sealed,
         weak_checks: WeakChecks::from_setting(settings.weak_checks),
     })
+}
+
+/// Rejects settings that would do nothing.
+fn reject_useless(
+    stack: &LayerStack,
+    settings: &Settings,
+    has_setup: bool,
+    is_unchecked: bool,
+) -> Result<(), ConfigError> {
+    // Settings files are also for loops that do not need them.
+    let is_flag = |name: &str, is_set: bool| is_set && stack.is_from_flag(name);
+    let has_setup_flag = is_flag("setup", has_setup);
+    for (name, is_set) in [("sealed", settings.sealed), ("setup", has_setup_flag)] {
+        if is_set && settings.second_look == SecondLook::Never {
+            return config_error(
+                format!(
+                    "{} and {} never contradict each other",
+                    stack.display_name(name),
+                    stack.display_name("second-look")
+                ),
+                "pass only one of them",
+            );
+        }
+    }
+    for (name, is_set) in [
+        ("until-green", settings.until_green),
+        ("sealed", is_flag("sealed", settings.sealed)),
+        ("setup", has_setup_flag),
+    ] {
+        if is_set && is_unchecked {
+            return config_error(
+                format!("{} needs checks", stack.display_name(name)),
+                "add one, as in --check \"cargo test\"",
+            );
+        }
+    }
+    Ok(())
 }
 
 /// Rejects a pattern of a check's output that cannot be read, or would match any output.

@@ -15,6 +15,13 @@ impl State {
         (!is_held_back).then_some(next)
     }
 
+    /// Returns the index of the check that is running or about to, before or after an iteration or
+    /// to label it; `None` if none is.
+    pub(crate) fn running_check(&self) -> Option<usize> {
+        let probed = || self.next_probe().map(|(check, _)| check);
+        self.next_check().or_else(probed)
+    }
+
     /// Returns whether no check follows this one if it has this result.
     pub(crate) fn is_last_check(&self, check: usize, report: &CheckReport) -> bool {
         let mut reports = self.checks.iter().flatten().chain([report]);
@@ -35,11 +42,16 @@ impl State {
         self.next_check().is_none()
     }
 
+    /// Returns whether a held-out check is red after the newest iteration, or disputed.
     fn is_held_out_red(&self) -> bool {
-        let checks = self.plan.proof.checks.iter().zip(&self.checks);
-        let mut held_out = checks.filter(|(check, _)| check.is_held_out());
-        let is_red = |report: &CheckReport| !report.is_green();
-        self.iteration > 0 && held_out.any(|(_, report)| report.as_ref().is_some_and(is_red))
+        let results = self.checks.iter().enumerate();
+        let mut red = results.filter_map(|(check, report)| {
+            let report = report.as_ref()?;
+            (!report.is_green()).then_some(check)
+        });
+        let mut disputed = self.disputed_checks();
+        let is_held_out = |check| self.is_held_out(check);
+        self.iteration > 0 && (red.any(is_held_out) || disputed.any(is_held_out))
     }
 
     /// Counts a failure of a held-out check, of which the agent learns from the next prompt.

@@ -8,16 +8,16 @@ use quick_xml::events::{BytesStart, Event};
 use std::borrow::Cow;
 
 /// The start of a report in other output.
-const START: &str = "<testsuite";
+pub(crate) const START: &str = "<testsuite";
 
-/// Returns the part of a line where a report starts; `None` if none does.
-pub(crate) fn report_start(line: &str) -> Option<&str> {
-    line.find(START).map(|at| &line[at..])
-}
-
-/// Returns whether a line ends a report.
-pub(crate) fn is_report_end(line: &str) -> bool {
-    line.contains("</testsuites>")
+/// If a report starts in a line of other output, returns what ends it.
+pub(crate) fn report_start(line: &str) -> Option<&'static str> {
+    let rest = line.split_once(START)?.1;
+    Some(if rest.starts_with('s') {
+        "</testsuites>"
+    } else {
+        "</testsuite>"
+    })
 }
 
 /// A test whose element is open.

@@ -143,7 +143,7 @@ impl State {
         match look.checks.iter().position(Option::is_none) {
             Some(_) if self.is_setup_red() => LookVerdict::Disputed,
             Some(check) => LookVerdict::Recheck(check),
-            None if self.red_rechecks().next().is_some() => LookVerdict::Disputed,
+            None if self.red_in_view().next().is_some() => LookVerdict::Disputed,
             None => LookVerdict::Agreed,
         }
     }
@@ -171,7 +171,11 @@ impl State {
             // The agent says that the task requires the change. A person decides.
             LookVerdict::Disputed
         } else if self.is_graded_for_good() && touched.is_some() {
-            LookVerdict::Agreed
+            if self.has_shortfall(&self.checks) {
+                LookVerdict::Disputed
+            } else {
+                LookVerdict::Agreed
+            }
         } else {
             LookVerdict::NotDue
         }
@@ -219,7 +223,7 @@ impl State {
         let failed = report.tests.and_then(TestCounts::failures);
         failed
             .or_else(|| missing.map(|missing| missing.describe(code_span)))
-            .or_else(|| report.tests?.shortfall(start?))
+            .or_else(|| TestCounts::shortfall(report.tests, start?))
     }
 
     /// Returns the number of tests that a check ran before the first iteration; `None` if it is
@@ -240,9 +244,18 @@ impl State {
         results.any(|(check, report)| self.shortfall(check, report).is_some())
     }
 
+    /// Returns the results of the checks in the view, in the plan's order.
+    fn view_results(&self) -> &[Option<CheckReport>] {
+        if self.is_sealed() {
+            &self.checks
+        } else {
+            &self.look.checks
+        }
+    }
+
     /// Returns the checks that are red in the view, with the reason.
-    fn red_rechecks(&self) -> impl Iterator<Item = (usize, String)> {
-        let results = self.look.checks.iter().enumerate();
+    fn red_in_view(&self) -> impl Iterator<Item = (usize, String)> {
+        let results = self.view_results().iter().enumerate();
         let results = results.filter_map(|(check, report)| Some((check, report.as_ref()?)));
         results.filter_map(|(check, report)| {
             if !report.is_green() {
@@ -250,6 +263,14 @@ impl State {
             }
             Some((check, self.shortfall(check, report)?))
         })
+    }
+
+    /// Returns the checks that the agent learns are disputed.
+    pub(super) fn disputed_checks(&self) -> impl Iterator<Item = usize> {
+        let is_disputed =
+            self.look.reason_against().is_none() && self.look_verdict() == LookVerdict::Disputed;
+        let red = self.red_in_view().filter(move |_| is_disputed);
+        red.map(|(check, _)| check)
     }
 
     /// Remembers the tests before the first iteration.
@@ -427,10 +448,10 @@ impl State {
             return self.seal_note();
         }
         let mut red: Vec<String> = self
-            .red_rechecks()
+            .red_in_view()
             .map(|(check, why)| {
                 let planned = &self.plan.proof.checks[check];
-                let report = self.look.checks[check].as_ref();
+                let report = self.view_results()[check].as_ref();
                 let line = report.filter(|_| !planned.is_held_out());
                 let line = line.and_then(|report| report.line.as_deref().map(code_span));
                 let line = line.map(|line| format!(": {line}")).unwrap_or_default();
@@ -446,16 +467,24 @@ impl State {
             let why = describe_red_check(report);
             red.push(format!("- {command}, which prepares the checks ({why})"));
         }
-        let names = self.look.touched.as_ref().map(list_names);
-        Some(format!(
+        let problem = if self.is_sealed() {
+            "The checks always run with the tests and settings that the loop began with, and do not \
+             prove the work there, so it does not count as done"
+        } else {
             "The checks are green as you left the files, but red with the tests and settings that \
-             the loop began with, so the work does not count as done:\n{}\nThese files were \
-             restored for that:\n{}\nChange the code so that the original checks pass too. If the \
+             the loop began with, so the work does not count as done"
+        };
+        let names = self.look.touched.as_ref().map(list_names);
+        let restored = match names.unwrap_or_default() {
+            names if names.is_empty() => String::new(),
+            names => format!("These files were restored for that:\n{}\n", defang(&names)),
+        };
+        Some(format!(
+            "{problem}:\n{}\n{restored}Change the code so that the original checks pass too. If the \
              task itself requires the change of a test or a setting, leave it and write \
              <changed>the reason</changed> alone on a line of your final message; a person then \
              decides.",
-            defang(&red.join("\n")),
-            defang(&names.unwrap_or_default())
+            defang(&red.join("\n"))
         ))
     }
 }

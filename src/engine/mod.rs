@@ -64,7 +64,6 @@ pub(crate) mod checkpoint;
 pub(crate) mod commit_message;
 pub(crate) mod decide;
 pub(crate) mod display;
-pub(crate) mod doubt;
 mod drain;
 pub(crate) mod event;
 pub(crate) mod excerpt;
@@ -105,6 +104,7 @@ pub(crate) mod test_names;
 pub(crate) mod test_run;
 pub(crate) mod touched;
 pub(crate) mod usage;
+pub(crate) mod weak_check;
 pub(crate) mod work_elsewhere;
 
 #[cfg(test)]

@@ -225,8 +225,11 @@ impl ReceiptHistory {
     /// Adds an event that was just applied to the state. `at` is its time.
     pub(crate) fn add(&mut self, event: &Event, state: &State, at: impl FnOnce() -> String) {
         match event {
-            Event::Surveyed { iteration, .. } | Event::Rechecked { iteration, .. }
-                if state.look_verdict() == LookVerdict::Disputed =>
+            Event::Surveyed { iteration, .. }
+            | Event::SetUp { iteration, .. }
+            | Event::Rechecked { iteration, .. }
+            | Event::Checked { iteration, .. }
+                if is_judged(event, state) && state.look_verdict() == LookVerdict::Disputed =>
             {
                 let touched = state.look.touched.iter();
                 self.disputes.push(DisputeRecord {
@@ -249,6 +252,12 @@ impl ReceiptHistory {
     }
 }
 
+/// Returns whether an event completes what the second look judges. The checks of a sealed loop are
+/// judged once all have run.
+fn is_judged(event: &Event, state: &State) -> bool {
+    !matches!(event, Event::Checked { .. }) || (state.is_sealed() && state.is_checked())
+}
+
 fn keep_newest<T>(list: &mut Vec<T>) {
     list.drain(..list.len().saturating_sub(HISTORY_MAX));
 }
@@ -268,7 +277,8 @@ impl From<&CheckReport> for RecordedResult {
 impl RecordedResult {
     /// Returns whether a second run of the check had the same result.
     pub(crate) fn agrees_with(&self, other: &Self) -> bool {
-        (self.exit, self.timed_out, self.tests) == (other.exit, other.timed_out, other.tests)
+        let facts = |result: &Self| (result.green, result.exit, result.timed_out, result.tests);
+        facts(self) == facts(other)
     }
 }
 
@@ -290,6 +300,12 @@ impl Receipt {
         let result = |reports: &[Option<CheckReport>], at: usize| {
             let report = reports.get(at).and_then(Option::as_ref);
             report.map(RecordedResult::from)
+        };
+        // A sealed loop's checks run only with the original tests.
+        let (as_left, original) = if state.is_sealed() {
+            (&[][..], &state.checks[..])
+        } else {
+            (&state.checks[..], &look.checks[..])
         };
         let tokens = state.tokens.total();
         let agent = state.agent();
@@ -319,8 +335,8 @@ impl Receipt {
                     command: check.command.clone(),
                     timeout_s: check.timeout_ms as f64 / 1000.0,
                     expect: check.expect.clone(),
-                    result: result(&state.checks, at),
-                    original: result(&look.checks, at),
+                    result: result(as_left, at),
+                    original: result(original, at),
                 })
                 .collect(),
             secrets: plan.redacted.clone(),

@@ -261,6 +261,7 @@ impl State {
         }
         let looks_again =
             matches!(self.phase, Phase::Ended(Outcome::Disputed { .. })) && self.reopen_dispute();
+        let is_refused = self.has_refused_checks();
         self.fault = None;
         self.progress.stalls = 0;
         self.peeks = 0;
@@ -283,7 +284,7 @@ impl State {
             .worktree_commit
             .take_if(|commit| !commit.is_success());
         let is_due = self.iteration > 0 || self.plan.proof.preflight;
-        let is_unchecked = !self.is_checked() || self.is_rewound();
+        let is_unchecked = !self.is_checked() || self.is_rewound() || is_refused;
         if is_due && (looks_again || is_unchecked || self.next_scm_task().is_some()) {
             self.begin_checks();
         } else {

@@ -104,19 +104,21 @@ impl TestCounts {
     }
 
     /// Describes in what way a check that exited with 0 ran less than the same check did at the
-    /// start; `None` if it ran as much.
-    pub(super) fn shortfall(self, start: Self) -> Option<String> {
-        if self.ran() < start.ran() {
-            return Some(format!(
-                "{} tests ran, {} at the start",
-                self.ran(),
-                start.ran()
-            ));
+    /// start; `None` if it ran as much. `now` is `None` if its output has no number of tests.
+    pub(super) fn shortfall(now: Option<Self>, start: Self) -> Option<String> {
+        let ran = start.ran();
+        let Some(now) = now else {
+            // Some scripts print a number only if something failed.
+            return (start.passed > 0)
+                .then(|| format!("its output has no number of tests, {ran} ran at the start"));
+        };
+        if now.ran() < ran {
+            return Some(format!("{} tests ran, {ran} at the start", now.ran()));
         }
-        (self.skipped > start.skipped).then(|| {
+        (now.skipped > start.skipped).then(|| {
             format!(
                 "{} tests were skipped, {} at the start",
-                self.skipped, start.skipped
+                now.skipped, start.skipped
             )
         })
     }

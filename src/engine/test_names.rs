@@ -104,8 +104,26 @@ impl TestNames {
         !self.is_cut && counts.is_none_or(|counts| counts.passed <= named)
     }
 
+    /// Compares this run with the one at the start. Returns the tests that did not pass now; `None`
+    /// if all did, or if that is unknown.
+    pub(crate) fn compare(
+        &self,
+        counts: Option<TestCounts>,
+        start: &Self,
+        start_counts: Option<TestCounts>,
+    ) -> Option<MissingTests> {
+        // Some runners name tests only if one of them fails.
+        let is_named_if_green = start.failed.is_empty() && start.is_complete(start_counts);
+        let is_comparable = if self.is_empty() {
+            !self.is_cut && is_named_if_green
+        } else {
+            self.is_complete(counts)
+        };
+        is_comparable.then(|| self.missing(start)).flatten()
+    }
+
     /// Returns the tests of the start that did not pass in this run; `None` if all did.
-    pub(crate) fn missing(&self, start: &Self) -> Option<MissingTests> {
+    pub(super) fn missing(&self, start: &Self) -> Option<MissingTests> {
         let passed_then = start.passed.iter().filter_map(|(name, count)| {
             let now = self.passed.get(name).unwrap_or(&0);
             (now < count).then_some(name.as_str())
@@ -207,10 +225,15 @@ fn shown_name(line: &str) -> &str {
 /// `test sums ... ok` by cargo, `test_sums (sum.Sums.test_sums) ... ok` by unittest.
 static DOTS: LazyLock<Regex> = LazyLock::new(|| {
     Regex::new(
-        r"^(?:test )?(?P<name>\S.*?)(?: - (?:should panic|compile(?: fail)?))? \.\.\. (?P<result>ok|FAIL|FAILED|ERROR)(?: <[\d.]+s>)?$",
+        r"^(?P<test>test )?(?P<name>\S.*?)(?: - (?:should panic|compile(?: fail)?))? \.\.\. (?P<result>ok|FAIL|FAILED|ERROR)(?: <[\d.]+s>)?$",
     )
     .expect("a constant pattern")
 });
+
+/// `test_sums (sum.Sums.test_sums)`, as unittest names a test. If the test has a description, that
+/// follows on a line of its own.
+static UNITTEST: LazyLock<Regex> =
+    LazyLock::new(|| Regex::new(r"^\S+ \([\w.<>]+\)(?: \[.*\]| \(.*\))*$").expect("valid"));
 
 /// The line of a documentation test, which moves with the code.
 static DOC_LINE: LazyLock<Regex> =
@@ -257,6 +280,11 @@ static TREE: LazyLock<Regex> = LazyLock::new(|| {
     .expect("a constant pattern")
 });
 
+/// `✓ 34 modules transformed.` or `✓ Generating static pages (5/5)`, as builds print it.
+static BUILD_STEP: LazyLock<Regex> = LazyLock::new(|| {
+    Regex::new(r"^\d+ modules? transformed\b|\(\d+/\d+\)$").expect("a constant pattern")
+});
+
 /// A file of tests in the place of a test, because it could not be loaded.
 static TEST_FILE: LazyLock<Regex> =
     LazyLock::new(|| Regex::new(r"^\S+\.[cm]?[jt]sx?$").expect("a constant pattern"));
@@ -267,6 +295,8 @@ pub(crate) struct NameReader {
     names: TestNames,
     /// Names with their result after dots. Nextest repeats the output of tests that failed.
     dots: TestNames,
+    /// Whether the line before was the name of a test of unittest.
+    is_described: bool,
     is_nextest: bool,
     /// Names that pytest printed, some of them twice.
     pytest: TestNames,
@@ -278,6 +308,7 @@ pub(crate) struct NameReader {
 impl NameReader {
     pub(crate) fn line(&mut self, line: &str) {
         let line = line.trim();
+        let is_described = std::mem::take(&mut self.is_described);
         let Some(first) = line.chars().next().filter(|_| line.len() <= 4096) else {
             return;
         };
@@ -288,13 +319,18 @@ impl NameReader {
             _ if (line.starts_with("ok ") || line.starts_with("not ok ")) => self.tap(line),
             _ if line.contains("::") && self.pytest(line) => {}
             'P' | 'L' | 'F' | 'T' | 'A' | 'S' if self.nextest(line) => {}
-            _ if line.contains(" ... ") => self.dots(line),
-            _ => {}
+            _ if line.contains(" ... ") => self.dots(line, is_described),
+            _ => self.is_described = line.ends_with(')') && UNITTEST.is_match(line),
         }
     }
 
-    /// Returns the names in all lines so far.
-    pub(crate) fn finish(mut self) -> TestNames {
+    /// Returns the names in all lines so far. Without a summary, check marks and dots are those of
+    /// a build.
+    pub(crate) fn finish(mut self, has_summary: bool) -> TestNames {
+        if !has_summary {
+            self.tree = TestNames::default();
+            self.dots = TestNames::default();
+        }
         // Pytest's names differ from each other.
         for count in self.pytest.passed.values_mut() {
             *count = 1;
@@ -346,7 +382,8 @@ impl NameReader {
         // Vitest counts the tests of a file in this place.
         let is_file =
             name.contains(" tests)") || name.contains(" test)") || name.contains(" tests |");
-        if is_file || found.name("directive").is_some() || name.ends_with(':') {
+        let is_build_step = BUILD_STEP.is_match(name);
+        if is_file || is_build_step || found.name("directive").is_some() || name.ends_with(':') {
             return;
         }
         match &found["result"] {
@@ -380,10 +417,15 @@ impl NameReader {
         true
     }
 
-    fn dots(&mut self, line: &str) {
+    fn dots(&mut self, line: &str, is_described: bool) {
         let Some(found) = DOTS.captures(line) else {
             return;
         };
+        // `Installing dependencies ... ok` is no test.
+        let is_test = found.name("test").is_some() || UNITTEST.is_match(&found["name"]);
+        if !is_test && !is_described {
+            return;
+        }
         // Python reports a module that it cannot import as a test of this class.
         if found["name"].contains("unittest.loader._FailedTest") {
             return;

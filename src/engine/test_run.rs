@@ -22,50 +22,66 @@ pub(crate) struct TestRun {
 pub(crate) struct TestRunReader {
     counts: CountReader,
     names: NameReader,
-    /// A report in the output.
-    report: String,
-    is_in_report: bool,
+    /// A report in the output that has not ended, with the text that ends it.
+    report: Option<(String, &'static str)>,
+    /// The results in the reports that have ended.
+    reported: Option<TestCounts>,
+    reported_names: TestNames,
 }
 
 impl TestRunReader {
     /// Reads the next line, without its end.
     pub(crate) fn line(&mut self, line: &str) {
         let line = clean(line);
-        if let Some(start) = junit::report_start(&line).filter(|_| !self.is_in_report) {
-            self.is_in_report = true;
-            self.add_to_report(start);
-        } else if self.is_in_report {
-            self.add_to_report(&line);
-        } else {
-            self.counts.line(&line);
-            self.names.line(&line);
+        let start = junit::report_start(&line).filter(|_| self.report.is_none());
+        self.report = self.report.take().or(start.map(|end| (String::new(), end)));
+        let Some((report, end)) = &mut self.report else {
+            return self.plain_line(&line);
+        };
+        report.extend([&line, "\n"]);
+        if line.contains(*end) || report.len() > REPORT_MAX {
+            self.end_report();
         }
-        self.is_in_report &= !junit::is_report_end(&line);
     }
 
-    fn add_to_report(&mut self, line: &str) {
-        if self.report.len() + line.len() < REPORT_MAX {
-            self.report.extend([line, "\n"]);
+    fn plain_line(&mut self, line: &str) {
+        self.counts.line(line);
+        self.names.line(line);
+    }
+
+    /// Reads the report. What only looked like the start of one is output like any other.
+    fn end_report(&mut self) {
+        let Some((report, end)) = self.report.take() else {
+            return;
+        };
+        let start = report.find(junit::START).unwrap_or_default();
+        let found = junit::read(&report[start..]);
+        if found.is_none() || !report.contains(end) {
+            report.lines().for_each(|line| self.plain_line(line));
+        }
+        self.add_report(found);
+    }
+
+    fn add_report(&mut self, found: Option<(TestCounts, TestNames)>) {
+        if let Some((counts, names)) = found {
+            TestCounts::add(&mut self.reported, counts);
+            self.reported_names.merge(names);
         }
     }
 
     /// Returns the results. `reports` are the reports that the check has written to files.
-    pub(crate) fn finish(self, reports: &[String]) -> TestRun {
-        let mut run = TestRun {
-            counts: self.counts.finish(),
-            names: self.names.finish(),
-        };
-        let reports = reports.iter().chain([&self.report]);
-        let (mut counts, mut names) = (None, TestNames::default());
-        for (found, named) in reports.filter_map(|report| junit::read(report)) {
-            TestCounts::add(&mut counts, found);
-            names.merge(named);
+    pub(crate) fn finish(mut self, reports: &[String]) -> TestRun {
+        self.end_report();
+        for report in reports {
+            self.add_report(junit::read(report));
         }
-        run.counts = run.counts.or(counts);
-        if run.names.is_empty() {
-            run.names = names;
+        let counts = self.counts.finish();
+        let mut names = self.names.finish(counts.is_some());
+        if names.is_empty() {
+            names = self.reported_names;
         }
-        run
+        let counts = counts.or(self.reported);
+        TestRun { counts, names }
     }
 }
 

@@ -7,12 +7,12 @@ use super::process_spec::{JobLimits, ProcessSpec};
 use super::reconcile::Flow;
 use super::test_reporting::TestReporting;
 use super::{Runner, RunnerError, prompt};
-use crate::engine::doubt::doubt;
 use crate::engine::event::{CheckReport, Fault};
 use crate::engine::failing_lines::{failing_line, fingerprint};
 use crate::engine::label::PROBE_MAX_MS;
 use crate::engine::plain_text::clean;
 use crate::engine::plan::line_pattern;
+use crate::engine::weak_check::label_by_one_run;
 use crate::engine::{Effect, Event};
 use crate::git::{MeasuredContent, path_name};
 use crate::os::program;
@@ -216,7 +216,7 @@ impl Runner<'_> {
         }
         if iteration == 0 {
             let command = &self.rec.state.plan.proof.checks[check].command;
-            report.label = doubt(command, &report, &output);
+            report.label = label_by_one_run(command, &report, &output);
         }
         report
     }
@@ -230,12 +230,9 @@ impl Runner<'_> {
         result: &JobResult,
     ) -> (CheckReport, String) {
         let planned = check.map(|check| &self.rec.state.plan.proof.checks[check]);
-        let expect = planned.and_then(|check| check.expect.clone());
-        let pattern = expect.as_ref().map(|text| self.rec.restore_secrets(text));
-        let (mut report, output) = read_report(log, result, pattern.as_deref());
-        if report.unmatched.is_some() {
-            report.unmatched = expect;
-        }
+        // Secrets are redacted in the pattern as in the log.
+        let expect = planned.and_then(|check| check.expect.as_deref());
+        let (mut report, output) = read_report(log, result, expect);
         if let Some(check) = check {
             self.add_tests(key, check, log, result, &mut report);
         }

@@ -18,6 +18,9 @@ use std::time::Duration;
 
 /// The time between SIGTERM and SIGKILL, and the time to wait for processes to exit after that.
 const GRACE: Duration = Duration::from_secs(5);
+/// The maximum time that a check may take. It is too long to expire, and short enough to add to a
+/// clock without overflow.
+const TIMEOUT_MAX: Duration = Duration::from_millis(u64::MAX / 4);
 /// The maximum size of a check's log, in bytes.
 const LOG_CAP: u64 = 64 << 20;
 
@@ -76,7 +79,12 @@ impl CheckRunner {
             limits: JobLimits {
                 log: check.log.clone(),
                 log_cap: LOG_CAP,
-                timeout: Some(check.timeout * RECHECK_FACTOR as u32),
+                timeout: Some(
+                    check
+                        .timeout
+                        .saturating_mul(RECHECK_FACTOR as u32)
+                        .min(TIMEOUT_MAX),
+                ),
                 inactivity: None,
                 linger: None,
                 grace: GRACE,

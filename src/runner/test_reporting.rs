@@ -172,11 +172,11 @@ impl Runner<'_> {
             }
             return;
         }
-        let is_comparable = report.is_green() && run.names.is_complete(run.counts);
-        let start = self.rec.state.start_names(check);
-        if let Some(recorded) = start.filter(|_| is_comparable && !run.names.is_empty()) {
+        let state = &self.rec.state;
+        if let Some(recorded) = state.start_names(check).filter(|_| report.is_green()) {
+            let counts = state.start_tests(check);
             report.missing_tests = match start_tests::open(dir, slug, recorded) {
-                Some(start) => run.names.missing(&start),
+                Some(start) => run.names.compare(run.counts, &start, counts),
                 None => Some(MissingTests::unreadable(recorded)),
             };
         }

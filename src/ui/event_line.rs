@@ -222,8 +222,7 @@ pub(super) fn next_check(event: &Event, state: &State) -> Option<String> {
         | Event::Ended { .. } => 0,
         _ => return None,
     };
-    let due = state.checks.iter().position(Option::is_none) == Some(next)
-        && state.phase == Phase::Checking;
+    let due = state.next_check() == Some(next) && state.phase == Phase::Checking;
     due.then(|| format!("checking {}", check_command(state, next)))
 }
 
@@ -256,13 +255,16 @@ fn checked(
         "{}check {}: {}{}",
         if iteration == 0 { "preflight " } else { "" },
         check_command(state, check),
-        verdict(report),
+        verdict(report) + &look_text::sealed_shortfall(check, report, state),
         destination(state, check)
             .filter(|_| !report.is_green() && state.will_continue())
             .unwrap_or_default()
     );
     let mut lines = vec![(text, look_text::result_style(report.is_green()))];
     let is_last = check + 1 == state.checks.len();
+    if is_last && state.is_sealed() {
+        lines.extend(look_text::disputed(state));
+    }
     if is_last && iteration > 0 && state.is_green_without_claim() {
         let why = if state.is_green_without_change() {
             "the checks turned green, but no file has changed since the start: the agent must claim \

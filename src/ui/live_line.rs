@@ -155,7 +155,7 @@ fn checking(state: &State) -> String {
         0 => "preflight".to_owned(),
         number => format!("checking iteration {}", state.iteration_label(number)),
     };
-    let check = state.checks.iter().position(Option::is_none).unwrap_or(0);
+    let check = state.running_check().unwrap_or(0);
     format!(
         "{when}: {}",
         truncate_to_width(&one_line(&event_line::check_command(state, check)), 40)

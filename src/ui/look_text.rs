@@ -85,11 +85,29 @@ pub(super) fn rechecked(
     let text = format!("check {command} by the original tests: {result}");
     let mut lines = vec![(text, result_style(is_green))];
     let is_last = check + 1 == state.checks.len();
-    if is_last && state.look_verdict() == LookVerdict::Disputed && state.will_continue() {
-        let text = "disputed: green only with the changed tests or settings; the agent is told";
-        lines.push((text.into(), TextStyle::Yellow));
+    if is_last {
+        lines.extend(disputed(state));
     }
     lines
+}
+
+/// Returns the line for a dispute that the next prompt contains; `None` if there is none.
+pub(super) fn disputed(state: &State) -> Option<(String, TextStyle)> {
+    let is_disputed = state.look_verdict() == LookVerdict::Disputed && state.will_continue();
+    let text = if state.is_sealed() {
+        "disputed: the checks prove less than at the start; the agent is told"
+    } else {
+        "disputed: green only with the changed tests or settings; the agent is told"
+    };
+    is_disputed.then(|| (text.into(), TextStyle::Yellow))
+}
+
+/// Says in what way a green check of a sealed loop proves less than at the start; empty if it proves
+/// as much.
+pub(super) fn sealed_shortfall(check: usize, report: &CheckReport, state: &State) -> String {
+    let is_judged = state.is_sealed() && report.is_green();
+    let shortfall = is_judged.then(|| state.shortfall(check, report)).flatten();
+    shortfall.map_or_else(String::new, |why| format!(", but {why}"))
 }
 
 /// Says why a check's tests were not compared with those of the start; empty if they were.

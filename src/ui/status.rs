@@ -306,9 +306,7 @@ fn short_status(state: &State, liveness: Liveness) -> String {
 pub(super) fn activity(state: &State) -> Option<String> {
     Some(match &state.phase {
         Phase::Checking => {
-            let next = state.checks.iter().position(Option::is_none);
-            let probed = state.next_probe().map(|(check, _)| check);
-            format!("checking {}", check_command(state, next.or(probed)?))
+            format!("checking {}", check_command(state, state.running_check()?))
         }
         Phase::Looking => look_text::activity(state),
         Phase::Committing => format!("git {}", task_name(state, state.next_scm_task()?)),

@@ -169,6 +169,54 @@ fn a_sealed_loop_is_done_when_the_code_is_right() {
 }
 
 #[test]
+fn flags_that_would_do_nothing_are_errors() {
+    let test = project();
+    let never = ["--check", "true", "--second-look", "never"];
+    for (args, message) in [
+        (
+            &[&never[..], &["--setup", "true"]].concat()[..],
+            "--setup and --second-look never contradict each other",
+        ),
+        (&["--setup", "true"], "--setup needs checks"),
+        (&["--sealed"], "--sealed needs checks"),
+    ] {
+        let args = [&["run", "x"], args, &["--", "true"]].concat();
+        test.ralph(&args).exits(2).complains(message);
+    }
+}
+
+#[test]
+fn a_sealed_loop_is_disputed_if_fewer_tests_run() {
+    let test = project();
+    test.sh("echo 'cat counts' > tests/count_test.sh; echo passed: 3 > counts; git add -A");
+    test.sh("git commit -qm counts");
+    let count = ["--check", "sh tests/count_test.sh", "--sealed"];
+    run(&test, &format!("{FIX}; echo passed: 2 > counts"), &count)
+        .exits(3)
+        .says("green")
+        .says("but 2 tests ran, 3 at the start")
+        .says("disputed: the checks prove less than at the start; the agent is told");
+    let told = test.prompt("a", 2);
+    assert!(told.contains("(2 tests ran, 3 at the start)"), "{told}");
+}
+
+#[test]
+fn a_held_out_check_that_is_red_only_by_the_original_tests_counts() {
+    let test = project();
+    test.sh("echo 'exit 1' > tests/more_test.sh; git add -A; git commit -qm more");
+    let agent = format!("{FIX}; echo true > tests/more_test.sh");
+    let hidden = [
+        "--hidden-check",
+        "sh tests/more_test.sh",
+        "--max-peeks",
+        "1",
+    ];
+    // The agent is not told of what it must not learn.
+    run(&test, &agent, &hidden).exits(3);
+    assert_eq!(test.events("a", "started").len(), 1);
+}
+
+#[test]
 fn a_person_decides_if_the_agent_of_a_sealed_loop_must_change_a_test() {
     let test = project();
     let agent = "echo true > tests/sum_test.sh; echo '<changed>sums are gone</changed>'";

@@ -155,13 +155,49 @@ fn a_result_that_depends_on_more_than_the_files_differs() {
 }
 
 #[test]
+fn a_result_differs_if_the_output_does_not_match_any_more() {
+    let test = project();
+    let flag = test.root().join("flag");
+    fs::write(&flag, "all fine\n").unwrap();
+    let check = format!("cat {}", flag.display());
+    run(&test, FIX, &["--check", &check, "--expect", "fine"]).exits(0);
+    test.ralph(&["verify", "a"]).exits(0);
+    fs::write(&flag, "broken\n").unwrap();
+    test.ralph(&["verify", "a"])
+        .exits(1)
+        .says("✘ differs: 1 of 2 checks has another result");
+}
+
+#[test]
+fn a_sealed_loop_has_only_results_by_the_original_tests() {
+    let test = project();
+    run(&test, FIX_BOTH, &["--sealed"]).exits(0);
+    let check = &receipt(&test)["checks"][0];
+    assert_eq!(check["result"], Value::Null, "{check}");
+    assert_eq!(check["original"]["green"], true, "{check}");
+    test.ralph(&["verify", "a"]).exits(0);
+    // A dispute is recorded, although no check ran twice.
+    let test = project();
+    let agent = "echo true > tests/sum_test.sh; echo '<changed>sums are gone</changed>'";
+    run(&test, agent, &["--sealed"]).exits(3);
+    let disputes = receipt(&test)["disputes"].clone();
+    assert_eq!(disputes[0]["files"][0], "tests/sum_test.sh", "{disputes}");
+    assert_eq!(disputes[0]["why"], "sums are gone");
+    assert_eq!(disputes.as_array().map(Vec::len), Some(1), "{disputes}");
+}
+
+#[test]
 fn ignored_files_are_hidden_only_if_the_loop_touched_them() {
     let test = project();
     test.sh("mkdir deps && echo old > deps/lib");
     run(
         &test,
         &format!("{FIX}; echo forged > deps/tool"),
-        &["--check", "test ! -e deps/tool || true"],
+        // It is green with the file too, but counts it.
+        &[
+            "--check",
+            "if test -e deps/tool; then echo passed: 2; else echo passed: 1; fi",
+        ],
     )
     .exits(0);
     // Dependencies that a person installs later are no reason to doubt the result.
@@ -258,6 +294,21 @@ fn verify_in(test: &Test, clone: &str, args: &[&str]) -> Done {
 }
 
 #[test]
+fn a_receipt_may_have_any_timeout() {
+    let test = project();
+    run(&test, FIX, &["--scm", "commit"]).exits(0);
+    let (file, clone) = clone(&test);
+    let mut receipt: Value = serde_json::from_str(&fs::read_to_string(&file).unwrap()).unwrap();
+    for timeout_s in [1e19, 1e300] {
+        receipt["checks"][0]["timeout_s"] = timeout_s.into();
+        fs::write(&file, receipt.to_string()).unwrap();
+        verify_in(&test, &clone, &[&file, "--trust"])
+            .exits(0)
+            .says("✔ verified (done)");
+    }
+}
+
+#[test]
 fn a_receipt_is_verified_in_another_clone() {
     let test = project();
     run(&test, FIX_BOTH, &["--scm", "commit"]).exits(0);
@@ -323,6 +374,7 @@ fn a_forged_receipt_differs() {
         .exits(1)
         .says("differs: was green, is red (exit 1)");
     forged["checks"][0]["result"]["exit"] = serde_json::json!({"code": 1});
+    forged["checks"][0]["result"]["green"] = false.into();
     forged["guards"]["files"]["tests/sum_test.sh"] = "00".into();
     fs::write(&file, forged.to_string()).unwrap();
     verify_in(&test, &clone, &[&file, "--trust"])

@@ -6,12 +6,17 @@ use serde_json::Value;
 /// A workspace with a check that prints the names of its tests, as a runner does. It reads them from
 /// `cases`, which is no test by its name.
 fn project(cases: &str) -> Test {
-    let test = Test::git()
-        .file("cases", cases)
-        .file("run.sh", "cat cases\n! grep -q FAILED cases\n");
+    let test = Test::git().file("cases", cases).file("run.sh", RUNNER);
     test.sh("git add -A && git commit -qm start");
     test
 }
+
+const RUNNER: &str = "cat cases
+if grep -q ' [.][.][.] ' cases; then
+    echo \"test result: $(grep -c ' ok$' cases) passed; $(grep -c FAILED cases) failed\"
+fi
+! grep -q FAILED cases
+";
 
 const CHECK: [&str; 2] = ["--check", "sh run.sh"];
 
@@ -75,7 +80,7 @@ fn a_record_of_the_tests_that_was_changed_is_noticed() {
 fn tests_that_the_task_may_change_are_not_missed() {
     let test = project("true\n");
     test.write("tests/cases", "test sums ... FAILED\n");
-    let check = "cat tests/cases; ! grep -q FAILED tests/cases";
+    let check = "cat tests/cases; echo 1 passed; ! grep -q FAILED tests/cases";
     let agent = "echo 'test renamed ... ok' > tests/cases";
     let args = ["--check", check, "--allow", "tests/**"];
     run(&test, agent, &args).exits(0);
@@ -85,7 +90,7 @@ fn tests_that_the_task_may_change_are_not_missed() {
 
 #[test]
 fn without_preflight_the_look_says_that_tests_were_not_compared() {
-    let test = project("test sums ... ok\ntest result: ok. 1 passed; 0 failed\n");
+    let test = project("test sums ... ok\n");
     let args = [&CHECK[..], &["--no-preflight", "--second-look", "always"]].concat();
     run(&test, "echo more >> README", &args)
         .exits(0)
@@ -141,6 +146,25 @@ fn a_report_that_the_command_names_is_read_also_in_the_view() {
         .says("1 test of the start did not pass: `b`");
     let reports = test.events("a", "rechecked");
     assert_eq!(reports[0]["report"]["tests"]["passed"], 1, "{reports:?}");
+}
+
+#[test]
+fn a_runner_that_counts_no_tests_any_more_is_asked_as_it_was() {
+    let test = Test::git().file("out", "2 passed\n");
+    test.sh("git add -A && git commit -qm start");
+    let check = ["--check", "cat out"];
+    run(&test, "echo fine > out", &check)
+        .exits(3)
+        .says("red (its output has no number of tests, 2 ran at the start)");
+}
+
+#[test]
+fn a_build_has_no_tests() {
+    let build = "printf '✓ %s modules transformed.\\nCopying files ... ok\\n' $(wc -c < page)";
+    let test = Test::git().file("page", "a\n").file("build.sh", build);
+    test.sh("git add -A && git commit -qm start");
+    run(&test, "echo more > page", &["--check", "sh build.sh"]).exits(0);
+    assert_eq!(test.events("a", "rechecked").len(), 0);
 }
 
 #[test]

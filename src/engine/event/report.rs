@@ -85,7 +85,11 @@ impl CheckReport {
         let missing = self.missing_tests.iter_mut();
         let names = missing.flat_map(|missing| &mut missing.names);
         let label = self.label.iter_mut().map(|label| &mut label.why);
-        names.chain(&mut self.line).chain(label).for_each(edit);
+        names
+            .chain(&mut self.unmatched)
+            .chain(&mut self.line)
+            .chain(label)
+            .for_each(edit);
     }
 }
 

@@ -115,7 +115,7 @@ impl Plan {
     }
 
     /// Returns every text that a person typed and that the journal would contain verbatim, except
-    /// for names, paths and the done pattern. Each text may contain a secret.
+    /// for names, paths and patterns. Each text may contain a secret.
     pub(crate) fn user_text_mut(&mut self) -> impl Iterator<Item = &mut String> {
         let task = self.task.text.iter_mut().chain(&mut self.task.title);
         let setup = self.proof.setup.iter_mut().map(|setup| &mut setup.command);

@@ -167,12 +167,14 @@ impl Proof {
         })
     }
 
-    /// Returns the done pattern for editing; `None` if the plan has none.
-    pub(crate) fn pattern_mut(&mut self) -> Option<&mut String> {
-        self.signals.iter_mut().find_map(|signal| match signal {
+    /// Returns the done pattern and those of the checks' output, for editing.
+    pub(crate) fn patterns_mut(&mut self) -> impl Iterator<Item = &mut String> {
+        let expected = self.checks.iter_mut().flat_map(|check| &mut check.expect);
+        let signals = self.signals.iter_mut().filter_map(|signal| match signal {
             Signal::Pattern(text) => Some(text),
-            _ => None,
-        })
+            Signal::Promise(_) | Signal::File(_) => None,
+        });
+        signals.chain(expected)
     }
 
     /// Returns the path of the done file; `None` if the plan has none.

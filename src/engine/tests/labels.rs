@@ -1,10 +1,10 @@
 //! Labels: what a check's results can prove, which extra runs that takes, and when a loop is refused.
 
 use super::kit::{TestLoop, green, red};
-use crate::engine::doubt::doubt;
 use crate::engine::event::{CheckReport, Event, ProcessExit};
 use crate::engine::label::{CheckLabel, CheckProbe, Label, WeakChecks};
 use crate::engine::test_counts::TestCounts;
+use crate::engine::weak_check::label_by_one_run;
 use crate::engine::{Effect, ExitCode, Phase};
 
 impl TestLoop {
@@ -249,7 +249,7 @@ fn checks_that_cannot_run_are_broken_and_missing_files_are_red() {
             exit: ProcessExit::from_code(*code),
             ..CheckReport::default()
         };
-        doubt(command, &report, output).map(|label| label.label)
+        label_by_one_run(command, &report, output).map(|label| label.label)
     };
     for case in &broken {
         assert_eq!(label(case), Some(CheckLabel::Broken), "{case:?}");
@@ -257,6 +257,14 @@ fn checks_that_cannot_run_are_broken_and_missing_files_are_red() {
     for case in red {
         assert_eq!(label(case), None, "{case:?}");
     }
+    // A test of an option that the code does not know yet.
+    let output = "E   usage: tool [-h]\nE   tool: error: unrecognized arguments: --new\n1 failed";
+    let ran = CheckReport {
+        exit: ProcessExit::from_code(1),
+        tests: Some(TestCounts::default()),
+        ..CheckReport::default()
+    };
+    assert_eq!(label_by_one_run("pytest -q", &ran, output), None);
 }
 
 #[test]
@@ -290,12 +298,12 @@ fn a_command_that_hides_exit_codes_is_swallowed() {
         "",
     ];
     for command in swallowed {
-        let label = doubt(command, &green(), "").map(|label| label.label);
+        let label = label_by_one_run(command, &green(), "").map(|label| label.label);
         assert_eq!(label, Some(CheckLabel::Swallowed), "{command}");
-        assert_eq!(doubt(command, &red(), ""), None, "{command}");
+        assert_eq!(label_by_one_run(command, &red(), ""), None, "{command}");
     }
     for command in plain {
-        assert_eq!(doubt(command, &green(), ""), None, "{command}");
+        assert_eq!(label_by_one_run(command, &green(), ""), None, "{command}");
     }
 }
 
@@ -317,10 +325,11 @@ fn output_that_says_failed_is_swallowed() {
         "test checks_failed ... ok",
         "✖ 3 problems (0 errors, 3 warnings)",
         "Found 0 files",
+        "Found 0 errors. Watching for file changes.",
         "the build FAILED yesterday",
     ];
     for output in swallowed {
-        let label = doubt("./t", &green(), output);
+        let label = label_by_one_run("./t", &green(), output);
         assert_eq!(
             label.map(|label| label.label),
             Some(CheckLabel::Swallowed),
@@ -328,7 +337,7 @@ fn output_that_says_failed_is_swallowed() {
         );
     }
     for output in fine {
-        assert_eq!(doubt("./t", &green(), output), None, "{output}");
+        assert_eq!(label_by_one_run("./t", &green(), output), None, "{output}");
     }
     let report = CheckReport {
         tests: Some(TestCounts {
@@ -337,7 +346,7 @@ fn output_that_says_failed_is_swallowed() {
         }),
         ..green()
     };
-    let label = doubt("./t", &report, "").expect("a label");
+    let label = label_by_one_run("./t", &report, "").expect("a label");
     assert_eq!(
         label.why,
         "it exits with 0, but its output says that 2 failed"
@@ -355,7 +364,7 @@ fn any_command_can_be_read() {
         let command: String = (0..count)
             .map(|_| parts[random.usize(0..parts.len())])
             .collect();
-        doubt(&command, &green(), "");
+        label_by_one_run(&command, &green(), "");
     }
 }
 
@@ -393,4 +402,30 @@ fn runs_of_the_same_kind_follow_each_other() {
         .probe((0, CheckProbe::Garbled), green())
         .label();
     assert_eq!(work.labels(), [CheckLabel::Vacuous, CheckLabel::Green]);
+}
+
+#[test]
+fn a_loop_that_was_refused_is_labeled_again_when_it_is_resumed() {
+    let swallowed = |report: &mut CheckReport| {
+        report.label = Some(Label::new(CheckLabel::Swallowed, "it hides".into()));
+    };
+    let refused = TestLoop::preflighted("g", WeakChecks::Refuse).replace_first(swallowed);
+    let work = refused.label().resume();
+    assert!(work.is_checking(), "{:?}", work.state.phase);
+    let again = work.check("g").replace_first(swallowed).label();
+    assert!(again.state.outcome().is_some(), "{:?}", again.state.phase);
+    assert_eq!(again.state.iteration, 0);
+}
+
+#[test]
+fn a_held_out_check_that_does_not_run_is_not_the_running_one() {
+    let work = TestLoop::new().checks(2).with(|plan| {
+        plan.proof.weak_checks = WeakChecks::Refuse;
+        plan.proof.checks[1].is_held_out = true;
+    });
+    let work = work.open();
+    assert_eq!(work.state.running_check(), Some(0));
+    let work = work.check("r");
+    assert!(work.state.is_labeling());
+    assert_eq!(work.state.running_check(), Some(0));
 }

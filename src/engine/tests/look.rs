@@ -3,7 +3,9 @@
 use super::kit::{TestLoop, green, red};
 use crate::engine::event::{CheckReport, Event, Request, RequestSource};
 use crate::engine::look::{LookVerdict, SecondLook};
+use crate::engine::plan::SetupCommand;
 use crate::engine::prompt::{PromptInputs, render};
+use crate::engine::receipt::{Receipt, ReceiptHistory};
 use crate::engine::test_counts::TestCounts;
 use crate::engine::touched::{FileChange, TouchedFiles};
 use crate::engine::{Effect, Limit, Outcome, Phase};
@@ -289,17 +291,19 @@ fn counted(passed: u64) -> CheckReport {
     }
 }
 
+/// Ends the first check of an iteration.
+fn check(work: TestLoop, iteration: u32, report: CheckReport) -> TestLoop {
+    work.feed(Event::Checked {
+        iteration,
+        check: 0,
+        report,
+        tree: None,
+        written: vec![],
+    })
+}
+
 #[test]
 fn a_check_that_ran_fewer_tests_than_at_the_start_is_disputed() {
-    let check = |work: TestLoop, iteration, report| {
-        work.feed(Event::Checked {
-            iteration,
-            check: 0,
-            report,
-            tree: None,
-            written: vec![],
-        })
-    };
     let work = TestLoop::new().checks(1).second_look(SecondLook::Auto);
     let work = check(work.open(), 0, counted(5)).start().say(PROMISE);
     let fewer = check(work.clone(), 1, counted(4)).survey(TouchedFiles::default());
@@ -312,6 +316,97 @@ fn a_check_that_ran_fewer_tests_than_at_the_start_is_disputed() {
     assert!(prompt.contains("(4 tests ran, 5 at the start)"), "{prompt}");
     let as_many = check(work, 1, counted(5)).survey(TouchedFiles::default());
     assert!(as_many.is_done());
+}
+
+#[test]
+fn a_check_that_does_not_count_its_tests_any_more_is_judged_by_the_original_runner() {
+    let work = TestLoop::new().checks(1).second_look(SecondLook::Auto);
+    let work = check(work.open(), 0, counted(5)).start().say(PROMISE);
+    let work = check(work, 1, green()).survey(TouchedFiles::default());
+    assert_eq!(work.verdict(), LookVerdict::Recheck(0));
+    let end = |report| {
+        work.clone().feed(Event::Rechecked {
+            iteration: 1,
+            check: 0,
+            report,
+        })
+    };
+    assert!(end(counted(5)).is_done());
+    let prompt = render(&end(green()).state, &PromptInputs::default());
+    let why = "(its output has no number of tests, 5 ran at the start)";
+    assert!(prompt.contains(why), "{prompt}");
+    assert!(!prompt.contains("These files were restored"), "{prompt}");
+}
+
+/// Returns a sealed loop whose check ran five tests at the start, in its first iteration.
+fn sealed() -> TestLoop {
+    let work = TestLoop::new().checks(1).second_look(SecondLook::Auto);
+    let work = work.with(|plan| plan.proof.sealed = true).open();
+    let work = check(work, 0, counted(5)).start().say(PROMISE);
+    work.survey(touched_test())
+}
+
+#[test]
+fn a_sealed_loop_is_disputed_if_its_checks_prove_less_than_at_the_start() {
+    assert!(check(sealed(), 1, counted(5)).is_done());
+    let mut history = ReceiptHistory::default();
+    let work = check(sealed(), 1, counted(4));
+    history.add(
+        &Event::Checked {
+            iteration: 1,
+            check: 0,
+            report: counted(4),
+            tree: None,
+            written: vec![],
+        },
+        &work.state,
+        String::new,
+    );
+    assert_eq!(history.disputes[0].files, ["tests/sum.py"]);
+    let receipt = Receipt::new(&work.state, history);
+    assert_eq!(receipt.checks[0].result, None);
+    let original = receipt.checks[0].original.as_ref().expect("it ran");
+    assert_eq!(original.tests.map(|tests| tests.passed), Some(4));
+
+    assert_eq!(work.runs(), Some(2), "{:?}", work.state.phase);
+    let prompt = render(&work.state, &PromptInputs::default());
+    assert!(prompt.contains("(4 tests ran, 5 at the start)"), "{prompt}");
+    assert!(prompt.contains("always run with the tests"), "{prompt}");
+    let again = work.start().say(PROMISE).survey(touched_test());
+    let ended = check(again, 2, green());
+    assert!(matches!(ended.outcome(), Outcome::Disputed { .. }));
+}
+
+#[test]
+fn a_dispute_by_a_red_setup_is_part_of_the_receipt() {
+    let setup = SetupCommand {
+        command: "npm ci".into(),
+        timeout_ms: 1000,
+    };
+    let work = TestLoop::new().checks(1).second_look(SecondLook::Auto);
+    let work = work.with(|plan| plan.proof.setup = Some(setup)).open();
+    let work = work.check("r").start().say(PROMISE).check("g");
+    let event = Event::SetUp {
+        iteration: 1,
+        report: red(),
+    };
+    let work = work.survey(touched_test()).feed(event.clone());
+    let mut history = ReceiptHistory::default();
+    history.add(&event, &work.state, String::new);
+    assert_eq!(history.disputes.len(), 1);
+}
+
+#[test]
+fn a_held_out_check_that_is_red_only_in_the_view_counts_as_a_peek() {
+    let work = TestLoop::new().checks(2).second_look(SecondLook::Auto);
+    let work = work.with(|plan| plan.proof.checks[1].is_held_out = true);
+    let work = work.open().check("r").start().say(PROMISE).check("gg");
+    let work = work.survey(touched_test());
+    let known = work.clone().recheck("rg").start();
+    assert_eq!(known.state.peeks_used(), 0);
+    let told = work.recheck("gr");
+    assert_eq!(told.state.peeks_used(), 1);
+    assert_eq!(told.start().state.peeks_used(), 1);
 }
 
 #[test]

@@ -132,7 +132,7 @@ fn a_check_falls_short_if_it_ran_less_than_at_the_start() {
         counts
     };
     let start = counts(3, 1, 1);
-    let short = |now: TestCounts| now.shortfall(start);
+    let short = |now: TestCounts| TestCounts::shortfall(Some(now), start);
     assert_eq!(short(counts(4, 0, 1)), None);
     assert_eq!(short(counts(9, 0, 0)), None);
     assert_eq!(
@@ -143,6 +143,12 @@ fn a_check_falls_short_if_it_ran_less_than_at_the_start() {
         short(counts(4, 0, 2)).unwrap(),
         "2 tests were skipped, 1 at the start"
     );
+    assert_eq!(
+        TestCounts::shortfall(None, start).unwrap(),
+        "its output has no number of tests, 4 ran at the start"
+    );
+    // Such a script may count only failures.
+    assert_eq!(TestCounts::shortfall(None, counts(0, 3, 0)), None);
     assert_eq!(
         counts(4, 2, 0).failures().unwrap(),
         "its output says that 2 failed"

@@ -108,8 +108,84 @@ fn names_are_read_from_the_output_of_real_runners() {
     }
 }
 
+/// Reads output with a summary, without which dots mean nothing.
+fn read_summed(output: &str) -> TestRun {
+    read(&format!("{output}\ntest result: ok. 1 passed; 0 failed"))
+}
+
 fn missing(start: &str, now: &str) -> Option<MissingTests> {
-    read(now).names.missing(&read(start).names)
+    read_summed(now).names.missing(&read_summed(start).names)
+}
+
+#[test]
+fn steps_of_a_build_are_not_tests() {
+    let build = "✓ 34 modules transformed.\n✓ built in 1.20s\n✓ Generating static pages (5/5)\n\
+                 ✖ lint\nInstalling dependencies ... ok\ntest connection ... ok\n";
+    assert_eq!(read(build), TestRun::default());
+    let names = |tests: &str| read(&format!("{build}{tests}")).names.to_text();
+    let jest = names("✓ adds (2 ms)\nTests: 1 passed, 1 total");
+    assert!(
+        !jest.contains("modules") && !jest.contains("pages"),
+        "{jest}"
+    );
+    assert!(jest.contains("1 adds\n"), "{jest}");
+    let cargo = names("test sums ... ok\ntest result: ok. 1 passed; 0 failed");
+    assert!(!cargo.contains("Installing"), "{cargo}");
+    assert!(cargo.contains("1 sums\n"), "{cargo}");
+}
+
+#[test]
+fn a_test_of_unittest_may_have_a_description() {
+    let output = "test_a (t.T.test_a)\nAdds two numbers. ... ok\ntest_b (t.T.test_b) ... ok\n\
+                  test_c (t.T.test_c) (i=1) ... FAIL\nCopying files ... ok\n\n\
+                  Ran 3 tests in 0.001s\n\nFAILED (failures=1)";
+    assert_eq!(
+        read(output).names.to_text(),
+        "1 Adds two numbers.\n1 test_b (t.T.test_b)\n! test_c (t.T.test_c) (i=1)\n"
+    );
+}
+
+#[test]
+fn a_run_without_names_misses_the_tests_that_a_green_start_named() {
+    let counts = |passed| {
+        Some(TestCounts {
+            passed,
+            ..TestCounts::default()
+        })
+    };
+    let named = read_summed("test a ... ok").names;
+    let none = TestNames::default();
+    for now in [None, counts(1)] {
+        let missing = none.compare(now, &named, counts(1)).expect("a is missing");
+        assert_eq!(missing.names, ["a"]);
+    }
+    // The start named only some tests, or named them because one failed.
+    assert_eq!(none.compare(counts(2), &named, counts(2)), None);
+    let failed = read_summed("test a ... ok\ntest b ... FAILED").names;
+    assert_eq!(none.compare(counts(2), &failed, counts(1)), None);
+    let mut cut = none;
+    cut.is_cut = true;
+    assert_eq!(cut.compare(counts(1), &named, counts(1)), None);
+}
+
+#[test]
+fn only_a_report_is_read_as_one() {
+    let summary = "test a ... ok\ntest result: ok. 3 passed; 0 failed";
+    let passed = |output: &str| read(output).counts.map(|counts| counts.passed);
+    for start in [
+        "expected <testsuite> in it",
+        "<testsuites>",
+        "<testsuite></testsuite>",
+    ] {
+        let run = read(&format!("{start}\n{summary}"));
+        assert_eq!(run.counts.map(|counts| counts.passed), Some(3), "{start}");
+        assert_eq!(run.names.to_text(), "1 a\n", "{start}");
+    }
+    let suite = "x <testsuite name='s'>\n<testcase name='a'/>\n</testsuite>";
+    assert_eq!(passed(&format!("{suite}\n{suite}\n")), Some(2));
+    assert_eq!(passed(&format!("{suite}\n{summary}")), Some(3));
+    let suites = format!("<testsuites>\n{suite}\n{suite}\n</testsuites>");
+    assert_eq!(passed(&suites), Some(2));
 }
 
 #[test]
@@ -148,7 +224,7 @@ fn names_are_compared_only_if_every_passed_test_has_one() {
             ..TestCounts::default()
         })
     };
-    let names = read("test a ... ok\n").names;
+    let names = read_summed("test a ... ok\n").names;
     assert!(names.is_complete(None) && names.is_complete(counts(1)));
     assert!(!names.is_complete(counts(2)));
     let mut cut = names;
@@ -162,10 +238,11 @@ fn many_and_long_names_are_bounded() {
     for number in 0..250_000 {
         reader.line(&format!("test {number} ... ok"));
     }
+    reader.line("test result: ok. 250000 passed; 0 failed");
     let names = reader.finish(&[]).names;
     assert!(names.is_cut && names.to_text().lines().count() == 200_000);
     let long = |end: &str| format!("test {}{end} ... ok", "é".repeat(1500));
-    let names = read(&format!("{}\n{}", long("a"), long("b"))).names;
+    let names = read_summed(&format!("{}\n{}", long("a"), long("b"))).names;
     let text = names.to_text();
     assert!(text.lines().count() == 2 && text.len() < 1000, "{text}");
 }

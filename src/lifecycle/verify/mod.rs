@@ -221,11 +221,9 @@ impl Verification {
         expect: Option<&str>,
     ) -> Result<CheckEnd, CommandError> {
         let command = &run.command;
-        let secrets = &self.receipt.secrets;
-        let expect = expect.map(|pattern| self.redactor.restore(pattern, secrets));
         let ended = runner.run(&CheckRun {
             command: &self.redactor.restore(command, &self.receipt.secrets),
-            expect: expect.as_deref(),
+            expect,
             timeout: Duration::try_from_secs_f64(run.timeout_s).unwrap_or(Duration::MAX / 8),
             dir: workspace,
             view,

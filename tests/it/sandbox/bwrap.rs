@@ -301,9 +301,23 @@ mod needs_bwrap {
         let test = project();
         let name = format!("/tmp/ralph-sandbox-{}", std::process::id());
         let script =
-            format!("echo x > {name}; ls /tmp > listed; ls -d /run/* > run 2>/dev/null; true");
+            format!("echo x > {name}; ls /tmp > listed; ls /run > services 2>/dev/null; true");
         run(&test, "--sandbox", &script, &[]).exits(0);
         assert!(!std::path::Path::new(&name).exists());
         assert!(test.read("listed").contains("ralph-sandbox-"));
+        // What names are resolved with, and programs, are visible; sockets of services are not.
+        let visible = [
+            "systemd",
+            "resolvconf",
+            "NetworkManager",
+            "connman",
+            "current-system",
+            "booted-system",
+            "opengl-driver",
+            "wrappers",
+        ];
+        for name in test.read("services").lines() {
+            assert!(visible.contains(&name), "/run/{name} is visible");
+        }
     }
 }

@@ -32,6 +32,23 @@ fn a_done_pattern_with_a_secret_matches_and_is_not_recorded() {
 }
 
 #[test]
+fn a_pattern_of_a_check_with_a_secret_matches_and_is_not_recorded() {
+    let check = "echo deployed $SHOP_TOKEN ok";
+    let args = ["run", "x", "--name", "a", "-m", "1", "--until-green"];
+    for (pattern, code) in [("^deployed @ ok$", 0), ("^@ was deployed$", 1)] {
+        let test = Test::new();
+        let pattern = pattern.replace('@', &regex::escape(VALUE));
+        let checks = ["--check", check, "--expect", &pattern, "--", "true"];
+        run(&test, &[&args[..], &checks].concat()).exits(code);
+        let recorded = &test.journal("a")[0]["plan"]["proof"]["checks"][0]["expect"];
+        let recorded = recorded.as_str().unwrap();
+        assert!(recorded.contains(r"\[SHOP_TOKEN\]"), "{recorded}");
+        let receipt = run(&test, &["receipt", "a"]).exits(0).out;
+        assert!(receipt.contains("SHOP_TOKEN"), "{receipt}");
+    }
+}
+
+#[test]
 fn names_and_paths_with_a_secret_are_refused() {
     let with = |text: &str| text.replace('@', NAME);
     let file = with("todo-@.md");

@@ -59,7 +59,7 @@ static FAILED: LazyLock<Regex> = LazyLock::new(|| {
     Regex::new(concat!(
         r"^(?:FAILED(?: \(.*\))?$|FAIL(?:\t.*)?$|BUILD FAILED\b|BUILD FAILURE$|\[ERROR\] BUILD FAILURE|",
         r"error: could not compile |error: test failed|error: aborting due to |",
-        r"Found \d+ errors?\b|make(?:\[\d+\])?: \*\*\* |",
+        r"Found [1-9]\d* errors?\b|make(?:\[\d+\])?: \*\*\* |",
         r"✖ \d+ problems? \([1-9]\d* errors?|npm (?:ERR!|error) |",
         r"Test Suites: [1-9]\d* failed|Tests: +[1-9]\d* failed|test result: FAILED|",
         r"=+ .*\b[1-9]\d* (?:failed|errors?)\b.* =+$)"
@@ -77,7 +77,7 @@ const SUCCESSES: [&str; 4] = ["true", ":", "echo", "printf"];
 
 /// Returns the label of a check that one run is enough for: broken or swallowed. `output` must be
 /// cleaned. `None` if the result means what it says.
-pub(crate) fn doubt(command: &str, report: &CheckReport, output: &str) -> Option<Label> {
+pub(crate) fn label_by_one_run(command: &str, report: &CheckReport, output: &str) -> Option<Label> {
     if report.is_green() {
         let why = swallowed_failure(report, output).or_else(|| swallowing_shape(command))?;
         return Some(Label::new(CheckLabel::Swallowed, why));
@@ -86,7 +86,7 @@ pub(crate) fn doubt(command: &str, report: &CheckReport, output: &str) -> Option
         // The task may be to end a hang.
         return None;
     }
-    let why = broken(command, report.exit.code?, output)?;
+    let why = broken(command, report, output)?;
     Some(Label::new(CheckLabel::Broken, why))
 }
 
@@ -102,7 +102,9 @@ fn swallowed_failure(report: &CheckReport, output: &str) -> Option<String> {
     Some(format!("it exits with 0, but its output says: {line}"))
 }
 
-fn broken(command: &str, code: i32, output: &str) -> Option<String> {
+/// Returns why a red check cannot run. If it has run tests, it can: they may print anything.
+fn broken(command: &str, report: &CheckReport, output: &str) -> Option<String> {
+    let code = report.exit.code?;
     let find = |pattern: &Regex| last_lines(output).find(|line| pattern.is_match(line));
     let says = |line: &str| format!("it cannot run: {line}");
     match code {
@@ -111,9 +113,11 @@ fn broken(command: &str, code: i32, output: &str) -> Option<String> {
         _ => {
             let syntax = (code == 2).then(|| find(&SYNTAX)).flatten();
             let program = command.split_whitespace().next().unwrap_or_default();
+            let ran_tests = report.tests.is_some();
             let is_usage = matches!(code, 1 | 2 | 4 | 9 | 64) && RUNNERS.contains(&program);
-            let usage = is_usage.then(|| find(&USAGE)).flatten();
-            let module = (code == 1).then(|| find(&NO_MODULE)).flatten();
+            let usage = (is_usage && !ran_tests).then(|| find(&USAGE)).flatten();
+            let is_module = code == 1 && !ran_tests;
+            let module = is_module.then(|| find(&NO_MODULE)).flatten();
             syntax.or(usage).or(module).map(says)
         }
     }
