@@ -105,14 +105,10 @@ impl Runner<'_> {
         let created = dir::create_file(&log);
         let view = self.view.as_ref().filter(|_| in_view);
         let restored = self.rec.restore_secrets(command);
-        let mut reporting = match key {
+        let reporting = match key {
             JobKey::SetUp(_) => TestReporting::default(),
-            _ => TestReporting::for_command(&restored, &plan.workspace),
+            _ => TestReporting::for_command(&restored, &plan.workspace, view),
         };
-        reporting.remember_reports(|path| match view {
-            Some(view) => view.written_path(path),
-            None => path.to_owned(),
-        });
         let timeout_ms = timeout_ms.min(u64::MAX / 4);
         let timeout = self.host.limit_timeout(millis(timeout_ms));
         let shell = program::shell().to_string_lossy();
@@ -221,6 +217,8 @@ impl Runner<'_> {
         log: &Path,
         result: &JobResult,
     ) -> (CheckReport, String) {
+        // First, because it removes what the check would not have printed without ralph.
+        let tests = check.and_then(|_| self.read_tests(log, result));
         let planned = check.map(|check| &self.rec.state.plan.proof.checks[check]);
         let expect = planned.and_then(|check| check.expect.clone());
         let pattern = expect.as_ref().map(|text| self.rec.restore_secrets(text));
@@ -228,8 +226,8 @@ impl Runner<'_> {
         if report.unmatched.is_some() {
             report.unmatched = expect;
         }
-        if let Some(check) = check {
-            self.add_tests(key, check, log, result, &mut report);
+        if let (Some(check), Some(tests)) = (check, tests) {
+            self.add_tests(key, check, &tests, &mut report);
         }
         (report, output)
     }

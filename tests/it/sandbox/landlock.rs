@@ -1,9 +1,7 @@
 //! Sandboxes of rules that a process applies to itself.
 
 mod needs_landlock {
-    use super::super::{
-        ALLOWED, ATTEMPTS, assert_exits, assert_untouched, project, run, successes,
-    };
+    use super::super::{ALLOWED, ATTEMPTS, assert_exits, assert_untouched, project, successes};
 
     #[test]
     fn an_agent_reaches_only_its_workspace_and_its_own_files() {
