@@ -16,6 +16,7 @@ use crate::engine::plan::line_pattern;
 use crate::engine::{Effect, Event};
 use crate::git::{MeasuredContent, path_name};
 use crate::os::program;
+use crate::proof::FileSnapshot;
 use crate::store::dir;
 use std::io::Write as _;
 use std::path::Path;
@@ -46,7 +47,10 @@ impl Runner<'_> {
             self.rec.sync()?;
             if iteration > 0 && !self.rec.state.has_checkpoint() {
                 // What the checks write is recognized by comparison with the content before.
-                self.measure_content();
+                self.snapshot = None;
+                if self.measure_content().is_none() && self.is_outside_git() {
+                    self.snapshot = FileSnapshot::take(&self.rec.state.plan.workspace).ok();
+                }
             }
         }
         let slug = self.rec.state.plan.proof.checks[check].slug.clone();
@@ -158,13 +162,18 @@ impl Runner<'_> {
         let is_last = self.rec.state.is_last_check(check, &report);
         let content = is_last.then(|| self.measure_content()).flatten();
         let is_green = report.is_green() && self.rec.state.is_green_before(check);
-        let written = content.iter().filter(|_| is_green && iteration > 0);
-        let written = written.flat_map(|content| name_paths(&content.changed));
+        let mut written = Vec::new();
+        if is_last && is_green && iteration > 0 {
+            let snapshot = self.snapshot.as_ref().map(FileSnapshot::written);
+            let files = content.as_ref().map(|content| content.changed.clone());
+            let files = files.or_else(|| snapshot?.ok()).unwrap_or_default();
+            written.extend(name_paths(&files));
+        }
         self.rec.record(Event::Checked {
             iteration,
             check,
             report,
-            written: written.collect(),
+            written,
             tree: content.map(|content| content.id),
         })?;
         if self.rec.state.is_sealed() {
@@ -230,6 +239,10 @@ impl Runner<'_> {
             self.add_tests(key, check, &tests, &mut report);
         }
         (report, output)
+    }
+
+    fn is_outside_git(&self) -> bool {
+        matches!(self.tree_content(), Ok(None))
     }
 
     /// Identifies the working tree's content; `None` outside git, or if git fails.

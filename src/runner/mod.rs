@@ -50,6 +50,7 @@ use crate::git::TreeContent;
 use crate::os;
 use crate::process::signals::SignalEvent;
 use crate::process::{orphans, pty};
+use crate::proof::FileSnapshot;
 use crate::proof::view::View;
 use crate::store::{self, JournalHeader, JournalLine, LoopDir, OpenedJournal};
 use bus_relay::BusRelay;
@@ -136,6 +137,8 @@ pub(crate) struct Runner<'a> {
     content: OnceCell<Option<TreeContent>>,
     /// The view in which the checks run again; `None` outside the second look.
     view: Option<View>,
+    /// The files before the newest iteration's checks, outside git; `None` if they are not known.
+    snapshot: Option<FileSnapshot>,
     /// What the running check was asked to report.
     reporting: TestReporting,
     /// The warning about the newest checkpoint, which is not repeated; empty if there is none.
@@ -167,6 +170,7 @@ impl<'a> Runner<'a> {
             prompts: Prompts::open(&rec),
             content: OnceCell::new(),
             view: None,
+            snapshot: None,
             reporting: TestReporting::default(),
             checkpoint_warning: String::new(),
             bus: BusRelay::open(&rec),
