@@ -118,6 +118,7 @@ impl Runner<'_> {
             directory: below.map(|below| below.display().to_string()),
             versions: Versions {
                 ralph: env!("CARGO_PKG_VERSION").to_owned(),
+                agent: state.agent_version().cloned(),
                 git: top.and_then(|_| head::version(workspace)),
                 os: parts.join(" "),
             },

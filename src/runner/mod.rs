@@ -14,6 +14,7 @@
 //! | [`children`] | child loops to wait for at the end |
 
 mod agent;
+mod agent_version;
 mod bus_relay;
 mod check;
 mod checkpoint;
@@ -63,6 +64,7 @@ use reconcile::Flow;
 use recorder::Recorder;
 use rustix::process::Signal;
 use std::cell::OnceCell;
+use std::collections::BTreeMap;
 use std::io;
 use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
@@ -139,6 +141,8 @@ pub(crate) struct Runner<'a> {
     view: Option<View>,
     /// The files before the newest iteration's checks, outside git; `None` if they are not known.
     snapshot: Option<FileSnapshot>,
+    /// The versions of the agents that this runner has started, by their index; `None` if unknown.
+    versions: BTreeMap<usize, Option<String>>,
     /// What the running check was asked to report.
     reporting: TestReporting,
     /// The warning about the newest checkpoint, which is not repeated; empty if there is none.
@@ -171,6 +175,7 @@ impl<'a> Runner<'a> {
             content: OnceCell::new(),
             view: None,
             snapshot: None,
+            versions: BTreeMap::new(),
             reporting: TestReporting::default(),
             checkpoint_warning: String::new(),
             bus: BusRelay::open(&rec),
@@ -362,6 +367,7 @@ impl<'a> Runner<'a> {
             }
             Input::Signal(SignalEvent::ChildExited | SignalEvent::Resized) => {}
             Input::JobEnded(JobKey::Notify, result, _) => self.notify_ended(&result),
+            Input::JobEnded(JobKey::Version, result, _) => self.version_ended(&result),
             Input::Requested(request) => {
                 self.rec.record_request(request, RequestSource::Host)?;
             }
