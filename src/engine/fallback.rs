@@ -53,6 +53,18 @@ impl State {
             .unwrap_or(&self.plan.agent)
     }
 
+    /// Returns the version of this agent's program; `None` if it is unknown.
+    pub(crate) fn agent_version(&self) -> Option<&String> {
+        self.agent_versions.get(&self.agent().name)
+    }
+
+    pub(super) fn learn_agent_version(&mut self, version: Option<&String>) {
+        if let Some(version) = version {
+            let name = self.agent().name.clone();
+            self.agent_versions.insert(name, version.clone());
+        }
+    }
+
     fn availability_mut(&mut self) -> &mut AgentAvailability {
         let agents = self.plan.agents().count();
         self.availability.resize_with(

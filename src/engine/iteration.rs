@@ -1,12 +1,13 @@
-//! Iterations: the ways they can end, the record of each one, and the effect of an end on the
-//! state.
+//! Iterations: how they begin, the ways they can end, the record of each one, and the effect of an
+//! end on the state.
 
 use super::act::COST_MAX;
-use super::event::{AgentReport, CheckReport, Fault, ProcessExit, is_default};
+use super::event::{AgentReport, CheckReport, Event, Fault, ProcessExit, is_default};
 use super::failure::{AgentFailure, FailureKind};
 use super::fallback::doubled;
+use super::graded::GradedState;
 use super::scm::ScmTaskReport;
-use super::state::{Phase, State};
+use super::state::{Claims, Phase, State};
 use super::usage::{SessionUsage, Tokens, rounded_usd};
 use serde::{Deserialize, Serialize};
 
@@ -148,6 +149,50 @@ impl Iteration {
 }
 
 impl State {
+    /// Begins an iteration. The previous iteration's claims and check results expire.
+    pub(super) fn started(&mut self, event: &Event) {
+        let Event::Started {
+            iteration,
+            tree,
+            baseline,
+            version,
+            ..
+        } = event
+        else {
+            return;
+        };
+        let is_expected = matches!(self.phase, Phase::Running { started: false, .. })
+            && *iteration == self.iteration + 1;
+        if !is_expected {
+            return;
+        }
+        self.learn_agent_version(version.as_ref());
+        self.save_verdict();
+        self.count_peek();
+        if tree.is_some() {
+            self.measured(tree.as_ref());
+        }
+        self.begin_content();
+        self.began_green = !self.checks.is_empty() && self.all_green();
+        self.begin_look(baseline.as_ref());
+        self.graded = GradedState::default();
+        self.iteration = *iteration;
+        self.phase = Phase::Running {
+            started: true,
+            since_ms: self.clock_ms,
+            stop_at_ms: None,
+        };
+        self.counted += 1;
+        self.iteration_wall_ms = Some(self.wall_ms);
+        self.checks = vec![None; self.plan.proof.checks.len()];
+        self.scm.begin_iteration();
+        self.begin_after_rewind();
+        self.drained = false;
+        self.claims = Claims::default();
+        self.answers_delivered = self.answers.len();
+        self.process = None;
+    }
+
     /// Called when the latest iteration's agent and all its processes have exited.
     pub(super) fn agent_ended(&mut self, iteration: u32, report: &AgentReport) {
         let end = match self.phase {

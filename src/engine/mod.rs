@@ -60,6 +60,7 @@
 #![deny(clippy::disallowed_methods, clippy::disallowed_types)]
 
 pub(crate) mod act;
+pub(crate) mod added_lines;
 pub(crate) mod checkpoint;
 pub(crate) mod commit_message;
 pub(crate) mod decide;

@@ -45,6 +45,9 @@ pub struct EndFacts {
 pub struct Versions {
     /// The version of ralph that ended the loop.
     pub ralph: String,
+    /// The version of the agent that ran last; `None` if it is unknown.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub agent: Option<String>,
     /// The version of git; `None` if it is not installed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub git: Option<String>,

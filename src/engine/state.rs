@@ -123,6 +123,9 @@ pub(crate) struct State {
     /// The index of the agent that is running, or that ran last.
     #[serde(default, rename = "using")]
     pub(crate) agent_index: usize,
+    /// The versions of the agents' programs, by the names of the agents.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub(super) agent_versions: BTreeMap<String, String>,
     /// Total tokens known to be used.
     #[serde(default)]
     pub(crate) tokens: Tokens,
@@ -298,6 +301,7 @@ impl State {
             fault: None,
             availability: Vec::new(),
             agent_index: 0,
+            agent_versions: BTreeMap::new(),
             tokens: Tokens::default(),
             session_usage: Vec::new(),
             waited_ms: 0,

@@ -7,7 +7,7 @@ use super::graded::GradedState;
 use super::iteration::IterationEnd;
 use super::limits::Limit;
 use super::outcome::Outcome;
-use super::state::{Claims, Phase, ProcessIdentity, State};
+use super::state::{Phase, ProcessIdentity, State};
 use super::usage::Tokens;
 
 impl State {
@@ -80,12 +80,7 @@ impl State {
                 task,
                 report,
             } => self.committed(*iteration, *task, report),
-            Event::Started {
-                iteration,
-                tree,
-                baseline,
-                ..
-            } => self.started(*iteration, tree.as_ref(), baseline.as_ref()),
+            Event::Started { .. } => self.started(event),
             Event::Hurried { inbox } => {
                 self.advance_inbox(*inbox);
                 self.skip_rest();
@@ -344,39 +339,6 @@ impl State {
                 self.look_or_continue();
             }
         }
-    }
-
-    /// Begins an iteration. The previous iteration's claims and check results expire.
-    fn started(&mut self, iteration: u32, tree: Option<&String>, baseline: Option<&String>) {
-        let is_expected = matches!(self.phase, Phase::Running { started: false, .. })
-            && iteration == self.iteration + 1;
-        if !is_expected {
-            return;
-        }
-        self.save_verdict();
-        self.count_peek();
-        if tree.is_some() {
-            self.measured(tree);
-        }
-        self.begin_content();
-        self.began_green = !self.checks.is_empty() && self.all_green();
-        self.begin_look(baseline);
-        self.graded = GradedState::default();
-        self.iteration = iteration;
-        self.phase = Phase::Running {
-            started: true,
-            since_ms: self.clock_ms,
-            stop_at_ms: None,
-        };
-        self.counted += 1;
-        self.iteration_wall_ms = Some(self.wall_ms);
-        self.checks = vec![None; self.plan.proof.checks.len()];
-        self.scm.begin_iteration();
-        self.begin_after_rewind();
-        self.drained = false;
-        self.claims = Claims::default();
-        self.answers_delivered = self.answers.len();
-        self.process = None;
     }
 
     fn noticed(&mut self, iteration: u32, notice: Notice, text: Option<&String>) {

@@ -84,11 +84,6 @@ impl TestNames {
         self.passed.contains_key(name)
     }
 
-    /// Returns whether a test of this name passed, and none failed.
-    pub(super) fn has_only_passed(&self, name: &str) -> bool {
-        self.is_passed(name) && !self.failed.contains(name)
-    }
-
     pub(super) fn merge(&mut self, other: Self) {
         self.is_cut |= other.is_cut;
         self.failed.extend(other.failed);

@@ -7,8 +7,9 @@ use super::guards::{Ecosystems, GuardTable, Matches, is_in_ignored_directory, ta
 use super::manifest::{Entry, Manifest, as_path, is_below};
 use super::outside;
 use super::patterns::PatternSet;
-use super::rust_tests;
+use super::review::is_reviewed;
 use super::scope::{BaselineSpec, Scope};
+use super::{review_files, rust_tests};
 use crate::git;
 use crate::os::{regular_file, sync_dir};
 use sha2::{Digest, Sha256};
@@ -26,6 +27,7 @@ const MAGIC: &[u8] = b"ralph baseline 1\n";
 const DIR: &str = "baseline";
 const MANIFEST: &str = "manifest";
 pub(super) const COPIES: &str = "copies";
+pub(super) const SOURCES: &str = "sources";
 pub(super) const ORIGINALS: &str = "originals";
 
 /// Maximum size of a stored manifest, in bytes.
@@ -34,6 +36,16 @@ const MANIFEST_MAX: u64 = 1 << 30;
 /// Names at the top of a workspace that are left out: ralph's own files.
 const RALPH_DIR: &[u8] = b".ralph";
 
+/// Maximum size of all copies of sources, in bytes.
+const SOURCES_MAX: u64 = 64 << 20;
+
+/// Maximum sizes of all copies, in bytes; 0 for none.
+#[derive(Clone, Copy)]
+pub(super) struct CopyCaps {
+    pub(super) guards: u64,
+    pub(super) sources: u64,
+}
+
 /// The state of a workspace and its surroundings when a loop starts.
 pub(crate) struct Baseline {
     pub(super) dir: PathBuf,
@@ -41,6 +53,8 @@ pub(crate) struct Baseline {
     pub(super) workspace: Manifest,
     pub(super) outside: Manifest,
     pub(super) copies: Copies,
+    /// Copies of sources, which tell the lines that were added; empty if checkpoints do.
+    pub(super) sources: Copies,
     pub(super) ecosystems: Ecosystems,
     digest: String,
 }
@@ -48,7 +62,11 @@ pub(crate) struct Baseline {
 impl Baseline {
     /// Records the current state, durably, in the directory of a loop. Replaces an earlier baseline.
     pub(crate) fn take(spec: &BaselineSpec<'_>, loop_dir: &Path) -> io::Result<Self> {
-        Self::take_with_cap(Scope::new(spec)?, loop_dir, COPIES_MAX)
+        let caps = CopyCaps {
+            guards: COPIES_MAX,
+            sources: if spec.copies_sources { SOURCES_MAX } else { 0 },
+        };
+        Self::take_with_caps(Scope::new(spec)?, loop_dir, caps)
     }
 
     /// Records the files of a tree that was written to a directory of ralph's own, in which git
@@ -60,30 +78,43 @@ impl Baseline {
             git_dirs: Vec::new(),
             ..Scope::new(spec)?
         };
-        Self::take_with_cap(scope, dir, COPIES_MAX)
+        let caps = CopyCaps {
+            guards: COPIES_MAX,
+            sources: 0,
+        };
+        Self::take_with_caps(scope, dir, caps)
     }
 
-    pub(super) fn take_with_cap(
+    pub(super) fn take_with_caps(
         scope: Scope,
         loop_dir: &Path,
-        copies_max: u64,
+        caps: CopyCaps,
     ) -> io::Result<Self> {
         let new = loop_dir.join("baseline.new");
         remove_dir(&new)?;
         fs::DirBuilder::new().mode(0o700).create(&new)?;
         let workspace = walk_workspace(&scope.workspace)?;
         let outside = outside::list(&scope, &mut Vec::new());
-        let mut writer = CopyWriter::create(&new.join(COPIES), copies_max)?;
+        let mut writer = CopyWriter::create(&new.join(COPIES), caps.guards)?;
         let matched: Vec<_> = not_ignored(&scope, &workspace).collect();
         copy_guards(&scope, &workspace, &matched, &outside, &mut writer)?;
         let ecosystems = find_ecosystems(&matched);
-        drop(matched);
         let copies = writer.finish()?;
+        let mut sources = Copies::default();
+        if caps.sources > 0 {
+            let mut writer = CopyWriter::create(&new.join(SOURCES), caps.sources)?;
+            copy_sources(&scope, &matched, &copies, &mut writer)?;
+            sources = writer.finish()?;
+        }
+        drop(matched);
         let mut bytes = MAGIC.to_vec();
         scope.put(&mut bytes);
         put_manifest(&mut bytes, &workspace);
         put_manifest(&mut bytes, &outside);
         copies.put(&mut bytes);
+        if caps.sources > 0 {
+            sources.put(&mut bytes);
+        }
         write_durably(&new.join(MANIFEST), &bytes)?;
         let dir = loop_dir.join(DIR);
         remove_dir(&dir)?;
@@ -96,6 +127,7 @@ impl Baseline {
             workspace,
             outside,
             copies,
+            sources,
             digest: hex(&Sha256::digest(&bytes)),
         })
     }
@@ -120,6 +152,11 @@ impl Baseline {
         let workspace = from.manifest()?;
         let outside = from.manifest()?;
         let copies = Copies::get(&mut from)?;
+        let sources = if from.is_at_end() {
+            Copies::default()
+        } else {
+            Copies::get(&mut from)?
+        };
         if !from.is_at_end() {
             return Err(broken());
         }
@@ -130,6 +167,7 @@ impl Baseline {
             workspace,
             outside,
             copies,
+            sources,
             digest: digest.to_owned(),
         }))
     }
@@ -158,10 +196,13 @@ impl Baseline {
 
 /// Lists the workspace, without git's and ralph's own files.
 pub(super) fn walk_workspace(workspace: &Path) -> io::Result<Manifest> {
-    Manifest::walk(workspace, |path, _, depth| {
-        let name = path.rsplit(|byte| *byte == b'/').next();
-        name != Some(b".git") && !(depth == 1 && path == RALPH_DIR)
-    })
+    Manifest::walk(workspace, |path, _, depth| !is_own(path, depth))
+}
+
+/// Returns whether a path belongs to git or to ralph itself.
+pub(super) fn is_own(path: &[u8], depth: usize) -> bool {
+    let name = path.rsplit(|byte| *byte == b'/').next();
+    name == Some(b".git") || (depth == 1 && path == RALPH_DIR)
 }
 
 /// Returns whether a path that existed at the start was ignored then.
@@ -255,6 +296,28 @@ fn copy_guards(
                 || std::str::from_utf8(content)
                     .is_ok_and(|text| rust_tests::has_tests(text).unwrap_or(true))
         })?;
+    }
+    Ok(())
+}
+
+/// Copies the sources whose added lines a person should read, small ones first.
+fn copy_sources(
+    scope: &Scope,
+    matched: &[(&Entry, Matches)],
+    guards: &Copies,
+    writer: &mut CopyWriter,
+) -> io::Result<()> {
+    let mut files: Vec<&Entry> = matched.iter().map(|(entry, _)| *entry).collect();
+    files.retain(|entry| {
+        entry.is_file()
+            && entry.size <= review_files::FILE_MAX
+            && is_reviewed(&entry.path)
+            && !guards.contains(&absolute(scope, &entry.path))
+    });
+    files.sort_by_key(|entry| entry.size);
+    for entry in files {
+        let path = absolute(scope, &entry.path);
+        writer.add(as_path(&path), entry, |_| true)?;
     }
     Ok(())
 }

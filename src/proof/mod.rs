@@ -12,8 +12,10 @@ mod outside;
 mod patterns;
 mod recorded;
 pub(crate) mod review;
+mod review_files;
 mod rust_tests;
 mod scope;
+mod snapshot;
 mod sources;
 pub(crate) mod start_tests;
 #[cfg(test)]
@@ -24,6 +26,7 @@ pub(crate) mod view;
 pub(crate) use baseline::Baseline;
 pub(crate) use recorded::RecordedState;
 pub(crate) use scope::BaselineSpec;
+pub(crate) use snapshot::FileSnapshot;
 pub(crate) use sources::{GARBLED, SourceFiles};
 
 use std::path::PathBuf;

@@ -63,83 +63,138 @@ struct RowSet {
 }
 
 /// A line that was found.
-struct Found<'a> {
+struct Found {
     path: String,
     number: u64,
     what: &'static str,
     is_suppression: bool,
-    text: &'a [u8],
+    text: Vec<u8>,
 }
 
 /// Reads the lines that a patch adds. The patch has no context lines, and prefixes `a/` and `b/`.
 /// Lines that it removes elsewhere have only moved, and are not named.
 pub(crate) fn review(patch: &[u8]) -> Review {
-    let started = Instant::now();
-    let mut found: Vec<Found<'_>> = Vec::new();
-    let mut removed: HashMap<&[u8], u64> = HashMap::new();
-    let mut review = Review::default();
-    let mut file: Option<(&'static Language, String)> = None;
+    let mut reader = ReviewReader::default();
     let mut hunk = Hunk::default();
     let mut lines = patch.split(|byte| *byte == b'\n').peekable();
     while let Some(line) = lines.next() {
-        if found.len() >= FOUND_MAX || started.elapsed() > TIME_MAX {
-            review.incomplete = Some("there are too many".into());
+        if reader.is_full() {
             break;
         }
         match line.split_first() {
             Some((b'-', text)) if hunk.removed > 0 => {
                 hunk.removed -= 1;
-                let Some((language, _)) = &file else { continue };
-                if language.find(text, b"").is_some() {
-                    *removed.entry(text.trim_ascii()).or_default() += 1;
-                }
+                reader.removed(text);
             }
             Some((b'+', text)) if hunk.added > 0 => {
                 hunk.added -= 1;
                 hunk.line += 1;
-                let Some((language, name)) = &file else {
-                    continue;
-                };
                 let next = lines.peek().and_then(|next| next.strip_prefix(b"+"));
                 let next = next.filter(|_| hunk.added > 0).unwrap_or_default();
-                if let Some((what, is_suppression)) = language.find(text, next) {
-                    found.push(Found {
-                        path: name.clone(),
-                        number: hunk.line,
-                        what,
-                        is_suppression,
-                        text,
-                    });
-                }
+                reader.added(hunk.line, text, next);
             }
             Some((b'\\', _)) => {}
             _ => {
                 if let Some(next) = Hunk::parse(line) {
                     hunk = next;
                 } else if let Some(path) = line.strip_prefix(b"+++ ") {
-                    file = new_path(path)
-                        .and_then(|path| Some((languages().of(path)?, path_name(path))));
+                    match new_path(path) {
+                        Some(name) => reader.begin_file(name),
+                        None => reader.file = None,
+                    }
                 } else if line.starts_with(b"diff --git ") {
-                    file = None;
+                    reader.file = None;
                 }
             }
         }
     }
-    for line in found {
-        let same = removed.get_mut(line.text.trim_ascii());
-        if let Some(count) = same.filter(|count| **count > 0) {
-            *count -= 1;
-            continue;
+    reader.finish()
+}
+
+/// Collects the lines to name, file by file.
+pub(super) struct ReviewReader {
+    started: Instant,
+    found: Vec<Found>,
+    /// Lines that were removed, and how often.
+    removed: HashMap<Vec<u8>, u64>,
+    file: Option<(&'static Language, String)>,
+}
+
+impl Default for ReviewReader {
+    fn default() -> Self {
+        Self {
+            started: Instant::now(),
+            found: Vec::new(),
+            removed: HashMap::new(),
+            file: None,
         }
-        let list: &mut ReviewList = if line.is_suppression {
-            &mut review.suppressions
-        } else {
-            &mut review.suspicious
-        };
-        let text = String::from_utf8_lossy(cut(line.text));
-        list.add(&line.path, line.number, line.what, &text);
     }
-    review
+}
+
+impl ReviewReader {
+    /// Returns whether no more lines are read.
+    fn is_full(&self) -> bool {
+        self.found.len() >= FOUND_MAX || self.started.elapsed() > TIME_MAX
+    }
+
+    /// Begins the file whose lines follow.
+    pub(super) fn begin_file(&mut self, path: &[u8]) {
+        let language = languages().of(path).filter(|_| !self.is_full());
+        self.file = language.map(|language| (language, path_name(path)));
+    }
+
+    pub(super) fn removed(&mut self, text: &[u8]) {
+        let Some((language, _)) = &self.file else {
+            return;
+        };
+        if language.find(text, b"").is_some() {
+            let text = cut(text).trim_ascii().to_vec();
+            *self.removed.entry(text).or_default() += 1;
+        }
+    }
+
+    /// Reads an added line, given the added line after it.
+    pub(super) fn added(&mut self, number: u64, text: &[u8], next: &[u8]) {
+        let Some((language, path)) = &self.file else {
+            return;
+        };
+        if let Some((what, is_suppression)) = language.find(text, next) {
+            self.found.push(Found {
+                path: path.clone(),
+                number,
+                what,
+                is_suppression,
+                text: cut(text).to_vec(),
+            });
+        }
+    }
+
+    pub(super) fn finish(mut self) -> Review {
+        let mut review = Review::default();
+        if self.is_full() {
+            review.incomplete = Some("there are too many".into());
+        }
+        for line in self.found {
+            let same = self.removed.get_mut(line.text.trim_ascii());
+            if let Some(count) = same.filter(|count| **count > 0) {
+                *count -= 1;
+                continue;
+            }
+            let list: &mut ReviewList = if line.is_suppression {
+                &mut review.suppressions
+            } else {
+                &mut review.suspicious
+            };
+            let text = String::from_utf8_lossy(&line.text);
+            list.add(&line.path, line.number, line.what, &text);
+        }
+        review
+    }
+}
+
+/// Returns whether the lines of a file are read.
+pub(super) fn is_reviewed(path: &[u8]) -> bool {
+    languages().of(path).is_some()
 }
 
 /// A part of a patch: how many of its lines are left, and the number of the last added line.

@@ -21,6 +21,8 @@ pub(crate) struct BaselineSpec<'a> {
     pub(crate) protect: &'a [String],
     /// Absolute paths that ralph and the agent may change: their own settings and state.
     pub(crate) own: Vec<PathBuf>,
+    /// Whether sources are copied too, because no checkpoint contains them.
+    pub(crate) copies_sources: bool,
 }
 
 /// A [`BaselineSpec`] as it is stored, with what follows from it at the start.

@@ -27,6 +27,9 @@ use std::path::{Path, PathBuf};
 impl Runner<'_> {
     /// Prepares an iteration. If its prompt is already prepared, starts the agent instead.
     pub(super) fn run_iteration(&mut self, iteration: u32) -> Result<Flow, RunnerError> {
+        if self.start_version_probe() {
+            return Ok(Flow::Wait);
+        }
         let answers = self.rec.state.answers.len();
         match self.prompts.take_prepared(iteration, answers) {
             Some(prompt) => self.start_iteration(iteration, prompt),
@@ -78,6 +81,7 @@ impl Runner<'_> {
             agent,
             tree,
             baseline,
+            version: self.new_agent_version(),
         })?;
         if self.rec.is_disk_full() {
             return Ok(Flow::Again);
@@ -173,10 +177,6 @@ impl Runner<'_> {
             }
         };
         let task_dir = task_dir.to_string_lossy().into_owned();
-        let own_env = agent
-            .env
-            .iter()
-            .map(|(name, value)| (name.clone(), self.rec.restore_secrets(value)));
         let env = [
             ("RALPH_LOOP", self.rec.header.name.clone()),
             ("RALPH_ITERATION", iteration.to_string()),
@@ -185,7 +185,7 @@ impl Runner<'_> {
             (orphans::MARKER_VAR, orphans::marker(&self.rec.header.id)),
         ];
         let env = env.map(|(name, value)| (name.to_owned(), value));
-        let env: Vec<(String, String)> = own_env.chain(env).collect();
+        let env: Vec<(String, String)> = self.agent_env().into_iter().chain(env).collect();
         let unset = [&agent.unset[..], &agent.held_back].concat();
         let sandbox = self.confine(&command)?;
         let (mut env, mut unset) = (env, unset);
@@ -208,8 +208,15 @@ impl Runner<'_> {
         self.reactor.start(spec, &self.rec.redactor)
     }
 
+    /// Returns the environment variables that the plan sets for the agent.
+    pub(super) fn agent_env(&self) -> Vec<(String, String)> {
+        let env = self.rec.state.agent().env.iter();
+        env.map(|(name, value)| (name.clone(), self.rec.restore_secrets(value)))
+            .collect()
+    }
+
     /// Prepares the sandbox for the agent's command; `None` if the plan has none.
-    fn confine(&self, command: &[String]) -> io::Result<Option<Confinement>> {
+    pub(super) fn confine(&self, command: &[String]) -> io::Result<Option<Confinement>> {
         let plan = &self.rec.state.plan;
         let Some(kind) = plan.sandbox else {
             return Ok(None);

@@ -16,6 +16,7 @@ use crate::engine::weak_check::label_by_one_run;
 use crate::engine::{Effect, Event};
 use crate::git::{MeasuredContent, path_name};
 use crate::os::program;
+use crate::proof::FileSnapshot;
 use crate::store::dir;
 use std::io::Write as _;
 use std::path::Path;
@@ -46,7 +47,10 @@ impl Runner<'_> {
             self.rec.sync()?;
             if iteration > 0 && !self.rec.state.has_checkpoint() {
                 // What the checks write is recognized by comparison with the content before.
-                self.measure_content();
+                self.snapshot = None;
+                if self.measure_content().is_none() && self.is_outside_git() {
+                    self.snapshot = FileSnapshot::take(&self.rec.state.plan.workspace).ok();
+                }
             }
         }
         let slug = self.rec.state.plan.proof.checks[check].slug.clone();
@@ -105,14 +109,10 @@ impl Runner<'_> {
         let created = dir::create_file(&log);
         let view = self.view.as_ref().filter(|_| in_view);
         let restored = self.rec.restore_secrets(command);
-        let mut reporting = match key {
+        let reporting = match key {
             JobKey::SetUp(_) => TestReporting::default(),
-            _ => TestReporting::for_command(&restored, &plan.workspace),
+            _ => TestReporting::for_command(&restored, &plan.workspace, view),
         };
-        reporting.remember_reports(|path| match view {
-            Some(view) => view.written_path(path),
-            None => path.to_owned(),
-        });
         let timeout_ms = timeout_ms.min(u64::MAX / 4);
         let timeout = self.host.limit_timeout(millis(timeout_ms));
         let shell = program::shell().to_string_lossy();
@@ -170,13 +170,18 @@ impl Runner<'_> {
         }
         let content = is_last.then(|| self.measure_content()).flatten();
         let is_green = report.is_green() && self.rec.state.is_green_before(check);
-        let written = content.iter().filter(|_| is_green && iteration > 0);
-        let written = written.flat_map(|content| name_paths(&content.changed));
+        let mut written = Vec::new();
+        if is_last && is_green && iteration > 0 {
+            let snapshot = self.snapshot.as_ref().map(FileSnapshot::written);
+            let files = content.as_ref().map(|content| content.changed.clone());
+            let files = files.or_else(|| snapshot?.ok()).unwrap_or_default();
+            written.extend(name_paths(&files));
+        }
         self.rec.record(Event::Checked {
             iteration,
             check,
             report,
-            written: written.collect(),
+            written,
             tree: content.map(|content| content.id),
         })?;
         if is_sealed {
@@ -229,14 +234,20 @@ impl Runner<'_> {
         log: &Path,
         result: &JobResult,
     ) -> (CheckReport, String) {
+        // First, because it removes what the check would not have printed without ralph.
+        let tests = check.and_then(|_| self.read_tests(log, result));
         let planned = check.map(|check| &self.rec.state.plan.proof.checks[check]);
         // Secrets are redacted in the pattern as in the log.
         let expect = planned.and_then(|check| check.expect.as_deref());
         let (mut report, output) = read_report(log, result, expect);
-        if let Some(check) = check {
-            self.add_tests(key, check, log, result, &mut report);
+        if let (Some(check), Some(tests)) = (check, tests) {
+            self.add_tests(key, check, &tests, &mut report);
         }
         (report, output)
+    }
+
+    fn is_outside_git(&self) -> bool {
+        matches!(self.tree_content(), Ok(None))
     }
 
     /// Identifies the working tree's content; `None` outside git, or if git fails.

@@ -6,6 +6,7 @@ use crate::engine::review::Review;
 use crate::engine::{Event, ExitCode, Outcome};
 use crate::git::checkpoint::Checkpoints;
 use crate::git::{checkout_top, head};
+use crate::proof::Baseline;
 use crate::proof::review::review;
 
 impl Runner<'_> {
@@ -62,13 +63,21 @@ impl Runner<'_> {
         if !is_finished_work(outcome) || state.iteration == 0 || state.request.is_immediate() {
             return None;
         }
-        let (start, end) = (state.checkpoint.start.as_ref()?, state.graded_tree()?);
-        let found = if start.tree == end {
+        let review = match &state.checkpoint.start {
+            Some(start) => self.review_checkpoints(&start.tree, state.graded_tree()?)?,
+            None => self.review_files()?,
+        };
+        (!review.is_empty()).then_some(review)
+    }
+
+    /// Reads the lines that were added between two trees.
+    fn review_checkpoints(&self, start: &str, end: &str) -> Option<Review> {
+        let found = if start == end {
             Ok((Vec::new(), false))
         } else {
-            Checkpoints::find(&self.rec.dir.git_scratch())?.patch(&start.tree, end)
+            Checkpoints::find(&self.rec.dir.git_scratch())?.patch(start, end)
         };
-        let review = match found {
+        Some(match found {
             Ok((patch, is_cut)) => {
                 let mut review = review(&patch);
                 if is_cut {
@@ -77,8 +86,16 @@ impl Runner<'_> {
                 review
             }
             Err(why) => Review::unread(why),
-        };
-        (!review.is_empty()).then_some(review)
+        })
+    }
+
+    /// Reads the lines that were added to the files, by comparison with the record of the loop's
+    /// start; `None` without a record.
+    fn review_files(&self) -> Option<Review> {
+        let digest = self.rec.state.look.baseline.as_deref()?;
+        let baseline = Baseline::open(self.rec.dir.path(), digest).ok()??;
+        let review = baseline.review();
+        Some(review.unwrap_or_else(|error| Review::unread(error.to_string())))
     }
 
     /// Returns the commit and the versions; `None` if no work was judged.
@@ -103,6 +120,7 @@ impl Runner<'_> {
             directory: below.map(|below| below.display().to_string()),
             versions: Versions {
                 ralph: env!("CARGO_PKG_VERSION").to_owned(),
+                agent: state.agent_version().cloned(),
                 git: top.and_then(|_| head::version(workspace)),
                 os: parts.join(" "),
             },

@@ -24,6 +24,8 @@ pub(crate) enum JobKey {
     ScmTask(u32, usize),
     /// The user's `--notify` command.
     Notify,
+    /// The agent's program, which prints its version.
+    Version,
 }
 
 /// An input that the runner must react to.

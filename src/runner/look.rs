@@ -35,6 +35,7 @@ impl Runner<'_> {
             checks: commands.iter().map(String::as_str).collect(),
             protect: &plan.proof.protect,
             own: self.own_paths(),
+            copies_sources: self.rec.state.checkpoint.start.is_none(),
         };
         match Baseline::take(&spec, self.rec.dir.path()) {
             Ok(baseline) => Ok(Some(baseline.digest().to_owned())),

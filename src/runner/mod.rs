@@ -14,6 +14,7 @@
 //! | [`children`] | child loops to wait for at the end |
 
 mod agent;
+mod agent_version;
 mod bus_relay;
 mod check;
 mod checkpoint;
@@ -52,6 +53,7 @@ use crate::git::TreeContent;
 use crate::os;
 use crate::process::signals::SignalEvent;
 use crate::process::{orphans, pty};
+use crate::proof::FileSnapshot;
 use crate::proof::view::View;
 use crate::store::{self, JournalHeader, JournalLine, LoopDir, OpenedJournal};
 use bus_relay::BusRelay;
@@ -65,6 +67,7 @@ use reconcile::Flow;
 use recorder::Recorder;
 use rustix::process::Signal;
 use std::cell::OnceCell;
+use std::collections::BTreeMap;
 use std::io;
 use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
@@ -143,6 +146,10 @@ pub(crate) struct Runner<'a> {
     content: OnceCell<Option<TreeContent>>,
     /// The view in which the checks run again; `None` outside the second look.
     view: Option<View>,
+    /// The files before the newest iteration's checks, outside git; `None` if they are not known.
+    snapshot: Option<FileSnapshot>,
+    /// The versions of the agents that this runner has started, by their index; `None` if unknown.
+    versions: BTreeMap<usize, Option<String>>,
     /// What the running check was asked to report.
     reporting: TestReporting,
     /// The warning about the newest checkpoint, which is not repeated; empty if there is none.
@@ -174,6 +181,8 @@ impl<'a> Runner<'a> {
             prompts: Prompts::open(&rec),
             content: OnceCell::new(),
             view: None,
+            snapshot: None,
+            versions: BTreeMap::new(),
             reporting: TestReporting::default(),
             checkpoint_warning: String::new(),
             bus: BusRelay::open(&rec),
@@ -375,6 +384,7 @@ impl<'a> Runner<'a> {
                 self.look_at_files()?;
             }
             Input::JobEnded(JobKey::Notify, result, _) => self.notify_ended(&result),
+            Input::JobEnded(JobKey::Version, result, _) => self.version_ended(&result),
             Input::Requested(request) => {
                 self.rec.record_request(request, RequestSource::Host)?;
             }

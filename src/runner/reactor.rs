@@ -258,12 +258,8 @@ impl Reactor {
         let Some(embedding) = &self.embedding else {
             return Vec::new();
         };
-        std::mem::take(
-            &mut *embedding
-                .requests
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner),
-        )
+        let requests = embedding.requests.lock();
+        std::mem::take(&mut *requests.unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Waits for input, at most until `until`. Passes the agent's acts to `emit` as they are read.

@@ -117,6 +117,9 @@ fn may_continue(job: JobKey, orders: &[Effect]) -> bool {
         JobKey::Notify => !orders
             .iter()
             .any(|order| matches!(order, Effect::Finish(_) | Effect::Leave)),
+        JobKey::Version => orders
+            .iter()
+            .any(|order| matches!(order, Effect::Run { .. })),
         _ => orders.iter().any(|order| job_of(order) == Some(job)),
     }
 }

@@ -4,9 +4,9 @@ use super::check::{RECHECK_FACTOR, own_variables, read_report};
 use super::input::{Input, JobKey};
 use super::process_spec::{JobLimits, ProcessSpec};
 use super::reactor::Reactor;
+use super::test_reporting::TestReporting;
 use crate::agent::redact::Redactor;
 use crate::engine::event::CheckReport;
-use crate::engine::test_run::TestRunReader;
 use crate::os::program;
 use crate::process::exemptions::Exemptions;
 use crate::process::signals::SignalEvent;
@@ -67,10 +67,11 @@ impl CheckRunner {
         create_file(&check.log)?;
         let shell = program::shell().to_string_lossy().into_owned();
         let log = check.log.clone();
+        let reporting = TestReporting::for_command(check.command, check.dir, Some(check.view));
         let spec = ProcessSpec {
             command: &[shell, "-c".to_owned(), check.command.to_owned()],
             dir: check.dir,
-            env: &[],
+            env: &reporting.env,
             unset: &own_variables(),
             stdin: None,
             terminal: None,
@@ -106,10 +107,10 @@ impl CheckRunner {
                     }
                     Input::JobEnded(..) if is_interrupted => return Ok(CheckEnd::Interrupted),
                     Input::JobEnded(_, result, _) => {
-                        let (mut report, output) = read_report(&log, &result, check.expect);
-                        let mut tests = TestRunReader::default();
-                        output.lines().for_each(|line| tests.line(line));
-                        report.tests = tests.finish(&[]).counts;
+                        // First, because it removes what was printed only for this.
+                        let tests = reporting.read(&log, result.bytes > LOG_CAP)?;
+                        let (mut report, _) = read_report(&log, &result, check.expect);
+                        report.tests = tests.counts;
                         return Ok(CheckEnd::Ended(Box::new(report)));
                     }
                     _ => {}

@@ -7,23 +7,28 @@
 use super::Runner;
 use super::input::JobKey;
 use super::job::JobResult;
+use crate::engine::added_lines::{AskedGo, AskedNames, AskedPytest, without_added_lines};
 use crate::engine::event::CheckReport;
 use crate::engine::look::SecondLook;
 use crate::engine::test_names::MissingTests;
-use crate::engine::test_run::{AddedLines, TestRun, TestRunReader};
+use crate::engine::test_run::{TestRun, TestRunReader};
 use crate::os::regular_file;
 use crate::proof::start_tests;
+use crate::proof::view::View;
 use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io::{self, BufRead as _, BufReader, Write as _};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Component, Path, PathBuf};
 
-/// Makes pytest name every test in its summary. Without option, it names those that failed.
-const PYTEST: (&str, &str) = ("PYTEST_ADDOPTS", "-rpsxXEf");
+/// The variable with options for pytest. It prints rows for tests that failed or had errors, unless
+/// the project's settings ask for others; ralph asks for those that passed as well.
+const PYTEST: &str = "PYTEST_ADDOPTS";
+const PYTEST_ROWS: &str = "fE";
 
-/// Makes `go test` print a line for every test.
-const GO: (&str, &str) = ("GOFLAGS", "-v");
+/// The variable with options for go. Unlike `-v`, this one means nothing to other commands than
+/// `go test`.
+const GO: (&str, &str) = ("GOFLAGS", "-test.v");
 
 /// Files at the top of a workspace with options for pytest.
 const PYTEST_FILES: [&str; 7] = [
@@ -43,6 +48,9 @@ const SETTINGS_MAX: u64 = 1 << 20;
 const REPORTS_MAX: usize = 8;
 const REPORT_MAX: u64 = 64 << 20;
 
+/// Maximum size of a log from which lines are removed, in bytes.
+const LOG_MAX: u64 = 512 << 20;
+
 /// Maximum length of a line of output, in bytes.
 const LINE_MAX: u64 = 64 << 10;
 
@@ -51,6 +59,7 @@ const LINE_MAX: u64 = 64 << 10;
 pub(super) struct TestReporting {
     /// Variables of the check's environment.
     pub(super) env: Vec<(String, String)>,
+    asked: AskedNames,
     /// Reports that the check's command names, with their state before it ran.
     reports: Vec<(PathBuf, Option<FileState>)>,
 }
@@ -59,38 +68,54 @@ pub(super) struct TestReporting {
 type FileState = (u64, u64, i64, i64);
 
 impl TestReporting {
-    /// Returns what to ask a command that runs in a workspace.
-    pub(super) fn for_command(command: &str, workspace: &Path) -> Self {
+    /// Returns what to ask a command that is about to run in a workspace, or in a view of it.
+    pub(super) fn for_command(command: &str, workspace: &Path, view: Option<&View>) -> Self {
+        let files = CheckFiles { workspace, view };
         let mut reporting = Self::default();
-        if !names_passed_tests(command, workspace) {
-            reporting.ask(PYTEST, std::env::var(PYTEST.0).ok());
+        reporting.ask_pytest(command, &files);
+        reporting.ask_go(command, &files);
+        for path in report_paths(command, workspace) {
+            let path = view.map_or_else(|| path.clone(), |view| view.written_path(&path));
+            let state = file_state(&path);
+            reporting.reports.push((path, state));
         }
-        if prints_go_tests_on_request(command) {
-            reporting.ask(GO, std::env::var(GO.0).ok().or_else(configured_go_flags));
-        }
-        reporting.reports = report_paths(command, workspace);
         reporting
     }
 
-    fn ask(&mut self, (variable, option): (&str, &str), own: Option<String>) {
+    fn ask_pytest(&mut self, command: &str, files: &CheckFiles<'_>) {
+        let own = std::env::var(PYTEST).ok();
+        let settings: Vec<String> = PYTEST_FILES
+            .iter()
+            .filter_map(|name| report_letters(&files.read(&files.workspace.join(name))?))
+            .collect();
+        let typed = [Some(command), own.as_deref()];
+        let typed = typed.into_iter().flatten().filter_map(report_letters);
+        let letters: String = typed.chain(settings.iter().cloned()).collect();
+        if letters.contains(['p', 'P', 'A']) {
+            return;
+        }
+        let rows = settings.first().map_or(PYTEST_ROWS, String::as_str);
+        self.set(PYTEST, &format!("-r{rows}pX"), own);
+        self.asked.pytest = Some(AskedPytest {
+            shows_xpass: letters.contains(['X', 'a']),
+        });
+    }
+
+    fn ask_go(&mut self, command: &str, files: &CheckFiles<'_>) {
+        self.asked.go = how_go_tests_run(command);
+        if self.asked.go.is_some() {
+            let own = std::env::var(GO.0).ok();
+            self.set(GO.0, GO.1, own.or_else(|| configured_go_flags(files)));
+        }
+    }
+
+    /// Sets a variable to an option, and to those of the user after it, which win.
+    fn set(&mut self, variable: &str, option: &str, own: Option<String>) {
         let value = match own {
             Some(own) if !own.trim().is_empty() => format!("{option} {own}"),
             _ => option.to_owned(),
         };
         self.env.push((variable.to_owned(), value));
-    }
-
-    fn asked(&self, (variable, _): (&str, &str)) -> bool {
-        self.env.iter().any(|(name, _)| name == variable)
-    }
-
-    /// Remembers the reports as they are, so that only new ones are read later. `locate` returns
-    /// where the check writes a file.
-    pub(super) fn remember_reports(&mut self, locate: impl Fn(&Path) -> PathBuf) {
-        for (path, state) in &mut self.reports {
-            *path = locate(path);
-            *state = file_state(path);
-        }
     }
 
     /// Returns the reports that the check has written.
@@ -113,50 +138,59 @@ impl TestReporting {
         for_each_line(log, |line| reader.line(&String::from_utf8_lossy(line)))?;
         let mut run = reader.finish(&self.written_reports());
         run.names.is_cut |= is_log_cut;
-        if !run.names.is_empty() && !self.env.is_empty() {
-            self.remove_added_lines(log, &run)?;
+        if self.asked != AskedNames::default() && run != TestRun::default() {
+            let (output, is_longer) = regular_file::read(log, LOG_MAX, false)?;
+            if let Some(kept) = without_added_lines(&output, self.asked).filter(|_| !is_longer) {
+                regular_file::truncate(log)?.write_all(&kept)?;
+            }
         }
         Ok(run)
     }
+}
 
-    fn remove_added_lines(&self, log: &Path, run: &TestRun) -> io::Result<()> {
-        let mut added = AddedLines::new(self.asked(PYTEST), self.asked(GO), &run.names);
-        let mut kept = Vec::new();
-        let mut is_any_added = false;
-        for_each_line(log, |line| {
-            if added.is_added(&String::from_utf8_lossy(line)) {
-                is_any_added = true;
-            } else {
-                kept.extend_from_slice(line);
-            }
-        })?;
-        if is_any_added {
-            regular_file::truncate(log)?.write_all(&kept)?;
-        }
-        Ok(())
+/// The files that a check sees.
+struct CheckFiles<'a> {
+    workspace: &'a Path,
+    view: Option<&'a View>,
+}
+
+impl CheckFiles<'_> {
+    /// Returns the text of a settings file; `None` if there is none.
+    fn read(&self, path: &Path) -> Option<String> {
+        let path = match self.view {
+            Some(view) => view.shown_path(path)?,
+            None => path.to_owned(),
+        };
+        let (bytes, _) = regular_file::read(&path, SETTINGS_MAX, true).ok()?;
+        Some(String::from_utf8_lossy(&bytes).into_owned())
     }
 }
 
 impl Runner<'_> {
+    /// Reads the results of a check's tests, and removes from its log what was printed only for
+    /// this; `None` if the log cannot be read.
+    pub(super) fn read_tests(&mut self, log: &Path, result: &JobResult) -> Option<TestRun> {
+        let reporting = std::mem::take(&mut self.reporting);
+        match reporting.read(log, result.bytes > self.rec.state.plan.log_cap) {
+            Ok(run) => Some(run),
+            Err(error) => {
+                let detail = format!("cannot read the results of a check's tests: {error}");
+                self.rec.warn(&detail);
+                None
+            }
+        }
+    }
+
     /// Adds the results of a check's tests to its report. Before the first iteration they are
     /// recorded, and later they are compared with the record.
     pub(super) fn add_tests(
         &mut self,
         key: JobKey,
         check: usize,
-        log: &Path,
-        result: &JobResult,
+        run: &TestRun,
         report: &mut CheckReport,
     ) {
-        let reporting = std::mem::take(&mut self.reporting);
         let plan = &self.rec.state.plan;
-        let run = match reporting.read(log, result.bytes > plan.log_cap) {
-            Ok(run) => run,
-            Err(error) => {
-                let detail = format!("cannot read the results of a check's tests: {error}");
-                return self.rec.warn(&detail);
-            }
-        };
         report.tests = run.counts;
         if plan.proof.second_look == SecondLook::Never || matches!(key, JobKey::Probe(..)) {
             return;
@@ -203,55 +237,57 @@ fn file_state(path: &Path) -> Option<FileState> {
         .then(|| (meta.ino(), meta.size(), meta.ctime(), meta.ctime_nsec()))
 }
 
-/// Returns whether pytest names the tests that passed because the user asked for it.
-fn names_passed_tests(command: &str, workspace: &Path) -> bool {
-    let own = std::env::var(PYTEST.0).unwrap_or_default();
-    let files = PYTEST_FILES.iter().filter_map(|name| {
-        let (bytes, _) = regular_file::read(&workspace.join(name), SETTINGS_MAX, true).ok()?;
-        Some(String::from_utf8_lossy(&bytes).into_owned())
-    });
-    let mut texts = [command.to_owned(), own].into_iter().chain(files);
-    texts.any(|text| {
-        let mut words = text.split(|c: char| c.is_whitespace() || "\"',=[]".contains(c));
-        words.any(|word| {
-            let letters = word.strip_prefix("-r");
-            letters.is_some_and(|letters| {
-                letters.contains(['p', 'P', 'A'])
-                    && letters.chars().all(|c| c.is_ascii_alphabetic())
-            })
-        })
+/// Returns the letters of the options `-r` of pytest in a text, such as a command or a settings file;
+/// `None` if there are none.
+fn report_letters(text: &str) -> Option<String> {
+    let words = text.split(|c: char| c.is_whitespace() || "\"',=[]".contains(c));
+    let options = words.filter_map(|word| word.strip_prefix("-r"));
+    let is_letter = |c: char| "fFeEsSxXpPwaAN".contains(c);
+    let letters: String = options
+        .filter(|letters| letters.chars().all(is_letter))
+        .collect();
+    (!letters.is_empty()).then_some(letters)
+}
+
+/// Returns how a command may run `go test` without printing the results of single tests; `None` if
+/// it does not. Commands of their own for go, as `go vet`, are left alone.
+fn how_go_tests_run(command: &str) -> Option<AskedGo> {
+    let words: Vec<&str> = command.split_whitespace().collect();
+    if !words.contains(&"go") {
+        return Some(AskedGo::Unknown);
+    }
+    let test = words.windows(2).position(|pair| pair == ["go", "test"])?;
+    let is_verbose = |word: &&str| ["-v", "-json"].contains(word) || word.starts_with("-v=");
+    if words.iter().any(is_verbose) {
+        return None;
+    }
+    let is_operator = |word: &&&str| word.starts_with(['|', '&', ';', '>']);
+    let mut arguments = words[test + 2..]
+        .iter()
+        .take_while(|word| !is_operator(word));
+    let names_package = |word: &&str| !word.starts_with('-') && word.contains(['.', '/']);
+    Some(if arguments.any(names_package) {
+        AskedGo::Packages
+    } else {
+        AskedGo::Directory
     })
 }
 
-/// Returns whether a command may run `go test` without printing the results of single tests.
-/// Commands of their own for go, as `go vet`, are left alone.
-fn prints_go_tests_on_request(command: &str) -> bool {
-    let words: Vec<&str> = command.split_whitespace().collect();
-    let runs_go = words.contains(&"go");
-    let runs_tests = words.windows(2).any(|pair| pair == ["go", "test"]);
-    let is_verbose = runs_go
-        && words
-            .iter()
-            .any(|word| ["-v", "-json"].contains(word) || word.starts_with("-v="));
-    (!runs_go || runs_tests) && !is_verbose
-}
-
 /// Returns the flags that the user has stored with `go env -w`, which the variable would hide.
-fn configured_go_flags() -> Option<String> {
+fn configured_go_flags(files: &CheckFiles<'_>) -> Option<String> {
     let path = std::env::var_os("GOENV").map(PathBuf::from).or_else(|| {
         let config = std::env::var_os("XDG_CONFIG_HOME").map(PathBuf::from);
         let config = config.or_else(|| Some(std::env::home_dir()?.join(".config")));
         config.map(|config| config.join("go/env"))
     })?;
-    let (bytes, _) = regular_file::read(&path, SETTINGS_MAX, true).ok()?;
-    let text = String::from_utf8_lossy(&bytes);
+    let text = files.read(&path)?;
     let flags = text.lines().find_map(|line| line.strip_prefix("GOFLAGS="));
     flags.map(|flags| flags.trim().to_owned())
 }
 
 /// Returns the XML files in the workspace that a command names: most runners get the path of their
 /// report as an option.
-fn report_paths(command: &str, workspace: &Path) -> Vec<(PathBuf, Option<FileState>)> {
+fn report_paths(command: &str, workspace: &Path) -> Vec<PathBuf> {
     let words = command.split(|c: char| c.is_whitespace() || "\"'=,;:()".contains(c));
     let mut paths: Vec<PathBuf> = words
         .filter(|word| Path::new(word).extension() == Some(OsStr::new("xml")))
@@ -264,5 +300,5 @@ fn report_paths(command: &str, workspace: &Path) -> Vec<(PathBuf, Option<FileSta
     paths.sort();
     paths.dedup();
     paths.truncate(REPORTS_MAX);
-    paths.into_iter().map(|path| (path, None)).collect()
+    paths
 }

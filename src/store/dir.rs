@@ -89,6 +89,12 @@ impl LoopDir {
         self.path.join("notify.log")
     }
 
+    /// Returns the path of the file that receives the output of the agent's program when it is asked
+    /// for its version.
+    pub(crate) fn version_log(&self) -> PathBuf {
+        self.path.join("version.log")
+    }
+
     /// Returns the directory of iteration `n`.
     pub(crate) fn iteration_dir(&self, n: u32) -> PathBuf {
         self.path.join("iterations").join(format!("{n:04}"))

@@ -68,7 +68,7 @@ fn a_background_child_loop_is_waited_for_and_the_checks_run_again() {
         &test,
         &[
             "--check",
-            "test -e checked-by-a && echo x >> checks",
+            "test -e checked-by-a && mkdir -p out && echo x >> out/checks",
             "--until-green",
         ],
     );
@@ -114,7 +114,7 @@ fn a_background_child_loop_is_waited_for_and_the_checks_run_again() {
         (&"b".into(), None)
     );
     assert_eq!(
-        test.read("checks").lines().count(),
+        test.read("out/checks").lines().count(),
         2,
         "once for the work, and once more after the child"
     );

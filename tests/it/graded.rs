@@ -79,6 +79,35 @@ fn checks_that_write_only_ignored_files_run_once() {
 }
 
 #[test]
+fn outside_git_checks_that_write_files_run_again_on_them() {
+    let test = Test::new().file("a.txt", "bad\n");
+    // Dependencies and build output count as ignored.
+    let check = "grep -q good a.txt && date +%s%N > stamp && mkdir -p target && date > target/x";
+    run(&test, GOOD, &["--check", check])
+        .exits(0)
+        .says("the checks changed stamp: the checks run again on the changed files")
+        .says("the checks themselves changed stamp, and the checks ran again");
+    assert_eq!(check_events(&test), 2);
+    let written = &test.events("a", "checked")[1]["written"];
+    assert_eq!(*written, serde_json::json!(["stamp"]));
+    let breaking = Test::new().file("a.txt", "bad\n");
+    let check = "grep -q good a.txt && echo bad > a.txt";
+    run(&breaking, GOOD, &["--check", check])
+        .exits(1)
+        .says("red (exit 1");
+    assert_eq!(
+        check_events(&breaking),
+        4,
+        "each iteration was graded twice"
+    );
+    let silent = Test::new().file("a.txt", "bad\n");
+    run(&silent, GOOD, &CHECK)
+        .exits(0)
+        .says("done: every check is green");
+    assert_eq!(check_events(&silent), 1);
+}
+
+#[test]
 fn a_hook_that_changes_the_commit_alone_is_a_failed_commit() {
     let test = project();
     let script = "git update-index --cacheinfo 100644,$(git rev-parse HEAD:a.txt),a.txt";

@@ -13,6 +13,9 @@ use tempfile::TempDir;
 /// The maximum time that a test waits for a condition before it fails.
 const PATIENCE: Duration = Duration::from_secs(60);
 
+/// The version of the agents that [`Test::on_path`] adds.
+pub(crate) const VERSION: &str = "9.8.7";
+
 /// Runs a loop called `a` for one iteration, in which its agent does nothing.
 pub(crate) const RUN_ONCE: [&str; 9] = [
     "run",
@@ -113,7 +116,7 @@ impl Test {
 
     /// Adds a program that is found on the PATH before any other of that name.
     pub(crate) fn on_path(self, name: &str, text: &str) -> Self {
-        self.program(&format!("../bin/{name}"), text)
+        self.program(&format!("../bin/{name}"), &with_version(name, text))
     }
 
     pub(crate) fn root(&self) -> &Path {
@@ -513,6 +516,18 @@ fn text(path: &Path) -> String {
     let mut bytes = Vec::new();
     let _ = fs::File::open(path).and_then(|mut file| file.read_to_end(&mut bytes));
     String::from_utf8_lossy(&bytes).into_owned()
+}
+
+/// Adds to the script of a known agent what a loop asks it for first: its version.
+fn with_version(name: &str, text: &str) -> String {
+    let preset = Path::new(env!("CARGO_MANIFEST_DIR")).join("presets/agents");
+    let is_agent = preset.join(name).with_extension("toml").exists();
+    match text.strip_prefix("#!/bin/sh\n") {
+        Some(rest) if is_agent && !rest.contains("--version") => {
+            format!("#!/bin/sh\ntest \"$*\" = --version && echo '{VERSION} (fake)' && exit\n{rest}")
+        }
+        _ => text.to_owned(),
+    }
 }
 
 /// Waits until `is_true` returns true; panics with `what` on a timeout.

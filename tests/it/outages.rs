@@ -89,15 +89,15 @@ fn an_outage_is_waited_for_without_running_the_checks_again() {
         "-m",
         "1",
         "--check",
-        "echo once >> ran; echo not yet; test -e built",
+        "mkdir -p out; echo once >> out/ran; echo not yet; test -e built",
     ]);
     until("it was tried again", || {
         test.events("a", "started").len() > 3
     });
-    assert_eq!(test.read("ran"), "once\n", "only preflight has run it");
+    assert_eq!(test.read("out/ran"), "once\n", "only preflight has run it");
     test.sh("touch well");
     live.end().exits(0);
-    assert_eq!(test.read("ran"), "once\nonce\n");
+    assert_eq!(test.read("out/ran"), "once\nonce\n");
     let status = test.status("a");
     assert_eq!(
         (&status["total_failures"], &status["outcome"]["kind"]),

@@ -46,7 +46,8 @@ fn an_iteration_ends_with_its_agent_not_with_its_output() {
 #[test]
 fn a_check_ends_with_its_shell_not_with_its_output_and_leaves_nothing() {
     let test = Test::new().script("iteration 1\n write x\n");
-    let check = "sleep 600 & echo $! >> pids; setsid sleep 600 & echo $! >> pids; test -e x";
+    let check = "mkdir -p out; sleep 600 & echo $! >> out/pids; \
+                 setsid sleep 600 & echo $! >> out/pids; test -e x";
     let begun = Instant::now();
     test.ralph(&[&SCRIPTED[..], &["--check", check, "--until-green"]].concat())
         .exits(0);
@@ -56,7 +57,7 @@ fn a_check_ends_with_its_shell_not_with_its_output_and_leaves_nothing() {
         begun.elapsed()
     );
     let pids: Vec<u32> = test
-        .read("pids")
+        .read("out/pids")
         .lines()
         .map(|pid| pid.parse().unwrap())
         .collect();

@@ -426,3 +426,59 @@ fn the_commands_of_a_receipt_run_after_a_yes_on_a_terminal() {
     live.type_in("y\n");
     live.end().exits(0).says("verified");
 }
+
+/// A run by a known agent, which fixes the code in its second iteration.
+fn run_claude(test: &Test) -> Done {
+    let run = ["run", "x", "--name", "a", "-m", "2", "--agent", "claude"];
+    test.ralph(&[&run[..], &CHECK].concat())
+}
+
+/// An agent that counts how often it is started for its version, and prints its result as Claude
+/// Code does.
+const CLAUDE: &str = "#!/bin/sh
+if test \"$*\" = --version; then echo v >> ../asked; ANSWER; exit; fi
+cat > /dev/null
+test -e ../again && echo 'echo $(($1 + $2))' > sum.sh
+touch ../again
+echo '{\"type\":\"result\",\"subtype\":\"success\",\"is_error\":false,\"result\":\"<promise>COMPLETE</promise>\",\"total_cost_usd\":0.01}'
+";
+
+#[test]
+fn a_receipt_names_the_versions_of_ralph_and_of_the_agent() {
+    let test = project().on_path(
+        "claude",
+        &CLAUDE.replace("ANSWER", "echo '2.1.34 (Claude Code)'"),
+    );
+    run_claude(&test).exits(0);
+    assert_eq!(test.read("../asked"), "v\n", "once, not in every iteration");
+    let started = test.events("a", "started");
+    assert_eq!(started.len(), 2);
+    assert_eq!(started[0]["version"], "2.1.34");
+    assert_eq!(started[1]["version"], Value::Null);
+    let versions = &receipt(&test)["versions"];
+    assert_eq!(versions["agent"], "2.1.34");
+    assert_eq!(versions["ralph"], env!("CARGO_PKG_VERSION"));
+    assert!(!test.loop_dir("a").join("version.log").exists());
+}
+
+#[test]
+fn an_agent_that_does_not_tell_its_version_changes_nothing() {
+    for answer in ["exit 3", "echo unknown"] {
+        let test = project().on_path("claude", &CLAUDE.replace("ANSWER", answer));
+        run_claude(&test)
+            .exits(0)
+            .says("done: every check is green");
+        let versions = &receipt(&test)["versions"];
+        assert_eq!(versions["agent"], Value::Null, "{versions}");
+        assert_eq!(versions["ralph"], env!("CARGO_PKG_VERSION"));
+    }
+    // One that hangs, and ignores the request to end.
+    let answer = "trap '' TERM; sleep 600 & wait";
+    let test = project().on_path("claude", &CLAUDE.replace("ANSWER", answer));
+    run_claude(&test).exits(0);
+    assert_eq!(receipt(&test)["versions"]["agent"], Value::Null);
+    // Other commands are not started for it: they might begin to work.
+    let test = project().program("agent.sh", "#!/bin/sh\necho \"$*\" >> ../calls\n");
+    test.ralph(&[&["run", "x", "-m", "1"][..], &CHECK, &["--", "./agent.sh"]].concat());
+    assert_eq!(test.read("../calls"), "\n");
+}

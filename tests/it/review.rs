@@ -69,6 +69,46 @@ fn suppressions_that_were_added_are_named() {
 }
 
 #[test]
+fn without_checkpoints_lines_are_compared_with_copies_of_the_start() {
+    let outside = Test::new();
+    let no_checkpoints = Test::git().file(".ralph/settings.toml", "checkpoints = false\n");
+    for test in [outside, no_checkpoints] {
+        test.write(
+            "app.py",
+            "import os\nimport re  # noqa\n\n\ndef f(): return 1\n",
+        );
+        test.write("tests/test_app.py", "def test(): pass\n");
+        test.write("moved.py", "print(os)  # noqa: E1\n");
+        test.write("node_modules/x.js", "a\n");
+        let agent = "sed -i '1i # ruff: noqa' app.py; echo 'os._exit(0)' >> app.py
+            echo 'import pytest; pytest.skip(\"later\")' >> tests/test_app.py
+            mv moved.py other.py; echo '// @ts-ignore' > new.ts
+            echo '// eslint-disable' > node_modules/x.js";
+        done(&test, agent)
+            .says("review   3 suppressions added, 1 suspicious line: app.py:7 os._exit");
+        assert_eq!(
+            lines(&test, "suppressions"),
+            [
+                "app.py:1 noqa",
+                "new.ts:1 @ts-ignore",
+                "tests/test_app.py:2 skip"
+            ]
+        );
+        assert_eq!(lines(&test, "suspicious"), ["app.py:7 os._exit"]);
+        assert_eq!(test.status("a")["review"]["incomplete"], Value::Null);
+    }
+}
+
+#[test]
+fn files_without_a_copy_of_the_start_are_named() {
+    let test = Test::new();
+    test.write("large.py", &"x = 1\n".repeat(200_000));
+    done(&test, "echo 'y = 2  # noqa' >> large.py").says(
+        "review   not every added line was read: ralph has no copy of the original of large.py",
+    );
+}
+
+#[test]
 fn lines_that_can_fake_a_result_are_named() {
     let test = project()
         .file("src/lib.rs", "pub fn f() {}\n")

@@ -105,7 +105,8 @@ fn without_preflight_the_look_says_that_tests_were_not_compared() {
 #[test]
 fn pytest_and_go_are_asked_for_names_beside_the_users_own_options() {
     let test = Test::git();
-    let check = "echo \"$PYTEST_ADDOPTS|$GOFLAGS\"; echo PASSED t.py::a; echo '1 passed in 0.01s'";
+    let check = "echo \"$PYTEST_ADDOPTS|$GOFLAGS\"; echo '= short test summary info ='; \
+                 echo PASSED t.py::a; echo '= 1 passed in 0.01s ='";
     let mut command = test.ralph_command(&[
         "run", "x", "--name", "a", "-m", "1", "--check", check, "--", "true",
     ]);
@@ -113,10 +114,86 @@ fn pytest_and_go_are_asked_for_names_beside_the_users_own_options() {
     test.sh("mkdir -p ../home/.config/go && echo GOFLAGS=-mod=mod > ../home/.config/go/env");
     command.output().unwrap();
     let log = test.sh("cat ../state/loops/a/iterations/0001/*.log | grep -v '^<'");
-    assert!(log.contains("-rpsxXEf -x --tb=no|-v -mod=mod\n"), "{log}");
-    assert!(!log.contains("PASSED"), "{log}");
+    assert!(
+        log.contains("-rfEpX -x --tb=no|-test.v -mod=mod\n"),
+        "{log}"
+    );
+    assert!(!log.contains("PASSED") && !log.contains("summary"), "{log}");
     let names = test.sh("cat ../state/loops/a/start-tests/*");
     assert_eq!(names, "1 t.py::a\n");
+}
+
+#[test]
+fn pytests_own_rows_are_kept_if_the_project_asks_for_them() {
+    let test = Test::git().file("pytest.ini", "[pytest]\naddopts = -rs\n");
+    let check = "echo \"<$PYTEST_ADDOPTS>\"";
+    let args = ["run", "x", "--name", "a", "-m", "1", "--check", check];
+    test.ralph(&[&args[..], &["--", "true"]].concat());
+    let log = test.sh("cat ../state/loops/a/iterations/0001/*.log");
+    assert!(log.contains("<-rspX>\n"), "{log}");
+}
+
+/// A program that prints what `go test` does: with a test that fails unless `sum` exists, and more
+/// lines if it is asked for names.
+const GO: &str = r#"#!/bin/sh
+case $GOFLAGS in *-test.v*) v() { echo "$1"; } ;; *) v() { :; } ;; esac
+v '=== RUN   TestFine'
+v '    a_test.go:3: error: expected, and only logged'
+v '--- PASS: TestFine (0.00s)'
+v '=== RUN   TestSum'
+if test -e sum; then
+    v '--- PASS: TestSum (0.00s)'
+    v PASS
+    printf 'ok  \texample.com/sum\t0.001s\n'
+    exit
+fi
+echo '--- FAIL: TestSum (0.00s)'
+echo '    a_test.go:9: got 4'
+echo FAIL
+printf 'FAIL\texample.com/sum\t0.001s\n'
+exit 1
+"#;
+
+#[test]
+fn a_pattern_and_the_failing_lines_do_not_see_what_only_ralph_asked_for() {
+    let test = project("true\n").on_path("go", GO);
+    let check = ["--check", "go test ./..."];
+    let expecting = |pattern| [&check[..], &["--expect", pattern]].concat();
+    run(&test, "touch sum", &expecting("PASS: TestSum"))
+        .exits(1)
+        .says("its output does not match /PASS: TestSum/");
+    let checked = test.events("a", "checked");
+    let report = &checked[0]["report"];
+    assert_eq!(report["line"], "--- FAIL: TestSum (0.00s)");
+    assert_eq!(
+        report["tests"],
+        serde_json::json!({"passed": 1, "failed": 1, "skipped": 0})
+    );
+    let plain = "--- FAIL: TestSum (0.00s)\n    a_test.go:9: got 4\nFAIL\n\
+                 FAIL\texample.com/sum\t0.001s\n";
+    let told = test.prompt("a", 1);
+    assert!(told.contains(plain), "{told}");
+    assert!(!told.contains("TestFine"), "{told}");
+    let log = test.sh("cat .ralph/guardrail_0_*.log");
+    assert!(log.ends_with(plain) && !log.contains("TestFine"), "{log}");
+    test.ralph(&["rm", "a", "--force"]);
+    test.sh("rm sum");
+    run(&test, "touch sum", &expecting("(?s)\\Aok  \\S*")).exits(0);
+    // The numbers of tests are the same when the checks run again.
+    test.ralph(&["verify", "a"]).exits(0);
+}
+
+#[test]
+fn flags_for_go_that_an_agent_stores_do_not_reach_the_second_look() {
+    let test = project("true\n");
+    let check = "printf '%s\\n' \"<$GOFLAGS>\"; test -e sum";
+    let agent = "touch sum; mkdir -p ~/.config/go; echo GOFLAGS=-run=None > ~/.config/go/env";
+    run(&test, agent, &["--check", check]).exits(0);
+    let dir = "../state/loops/a/iterations/0001";
+    let logs = test.sh(&format!("cat {dir}/*.log | grep '^<'"));
+    assert!(logs.contains("<-test.v -run=None>\n"), "{logs}");
+    let logs = test.sh(&format!("cat {dir}/*-original.log"));
+    assert_eq!(logs, "<-test.v>\n");
 }
 
 #[test]

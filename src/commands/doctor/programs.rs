@@ -40,15 +40,7 @@ pub(super) fn inspect(
         .partition(|(name, _)| project_agents.contains(name));
     let tools: Vec<_> = TOOLS.iter().collect();
     let mut commands: Vec<Vec<String>> = Vec::new();
-    commands.extend(presets.iter().map(|(_, preset)| {
-        preset
-            .command
-            .iter()
-            .take(1)
-            .chain(&preset.version)
-            .cloned()
-            .collect()
-    }));
+    commands.extend(presets.iter().map(|(_, preset)| preset.version_command()));
     commands.extend(
         tools
             .iter()

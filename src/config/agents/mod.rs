@@ -73,8 +73,8 @@ pub(crate) fn resolve_agents(
     Ok((first, agents.collect::<Result<_, _>>()?))
 }
 
-/// Sets the agent's payer, the environment variables that are withheld from it, and the paths that
-/// it writes for itself.
+/// Sets the agent's payer, the environment variables that are withheld from it, the paths that it
+/// writes for itself, and how it prints its version.
 fn resolve_billing(config: &Config, agent: &mut Agent) {
     let presets = &config.presets;
     agent.unset = presets
@@ -86,6 +86,11 @@ fn resolve_billing(config: &Config, agent: &mut Agent) {
         (agent.payer, agent.held_back) = (billing.payer, billing.held_back);
         agent.own_paths = billing::own_paths(preset);
         agent.credentials = sandbox::credentials(preset);
+        // A script of that name in the workspace may understand no arguments.
+        let program = &agent.command[0];
+        if program == &preset.command[0] || program.starts_with('/') {
+            agent.version.clone_from(&preset.version);
+        }
     }
 }
 
@@ -447,6 +452,7 @@ fn preset_agent(
         unset: Vec::new(),
         own_paths: Vec::new(),
         credentials: Vec::new(),
+        version: Vec::new(),
         model: settings.model.clone(),
         reports_cost: false,
         terminal,

@@ -202,7 +202,7 @@ fn parse_embedded(text: &str) -> Value {
 fn parse_preset(name: &str, mut value: Value) -> Result<AgentPreset, ConfigError> {
     let path = format!("agents.{name}");
     remove_nulls(&mut value);
-    let mut preset: AgentPreset = match serde_json::from_value(value) {
+    let preset: AgentPreset = match serde_json::from_value(value) {
         Ok(preset) => preset,
         Err(error) => {
             return config_error(
@@ -217,11 +217,20 @@ fn parse_preset(name: &str, mut value: Value) -> Result<AgentPreset, ConfigError
             "add the program to run, for example command = [\"my-agent\"]",
         );
     }
-    if preset.version.is_empty() {
-        // Without an argument, most agents would start an interactive session.
-        preset.version.push("--version".into());
-    }
     Ok(preset)
+}
+
+impl AgentPreset {
+    /// Returns the command that prints the agent's version, as far as a person asks for it.
+    pub(crate) fn version_command(&self) -> Vec<String> {
+        let mut command = vec![self.command[0].clone()];
+        command.extend_from_slice(&self.version);
+        if self.version.is_empty() {
+            // Without an argument, most agents would start an interactive session.
+            command.push("--version".into());
+        }
+        command
+    }
 }
 
 pub(in crate::config) fn preset_for_program<'a>(

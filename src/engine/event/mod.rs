@@ -208,6 +208,10 @@ pub enum Event {
         /// iteration; `None` if there is no second look.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         baseline: Option<String>,
+        /// The version of the agent's program, if it was not known before or has changed; `None`
+        /// otherwise.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        version: Option<String>,
     },
     /// A person ended a rest early.
     Hurried {

@@ -77,6 +77,9 @@ pub(crate) struct Agent {
     /// visible.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) credentials: Vec<String>,
+    /// Arguments that make the program print its version; empty if unknown.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) version: Vec<String>,
     /// The model to use; `None` if the agent chooses.
     #[serde(default)]
     pub(crate) model: Option<String>,

@@ -144,6 +144,7 @@ impl CooperativeRunner {
                         agent: None,
                         tree: None,
                         baseline: None,
+                        version: None,
                     },
                 );
                 self.feed(

@@ -263,6 +263,7 @@ fn events_of_another_iteration_are_ignored() {
                 agent: None,
                 tree: None,
                 baseline: None,
+                version: None,
             },
             Event::Ended {
                 iteration,
@@ -315,6 +316,7 @@ fn a_second_start_of_the_same_iteration_is_ignored() {
                 agent: None,
                 tree: None,
                 baseline: None,
+                version: None,
             })
             .state,
         work.state

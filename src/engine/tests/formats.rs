@@ -385,6 +385,7 @@ fn lines() -> Vec<(Event, &'static str)> {
                 agent: None,
                 tree: None,
                 baseline: None,
+                version: None,
             },
             r#"{"event":"started","iteration":3}"#,
         ),

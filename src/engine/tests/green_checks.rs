@@ -167,6 +167,7 @@ fn until_green_without_preflight_compares_with_the_tree_at_the_first_start() {
             agent: None,
             tree: Some("start".into()),
             baseline: None,
+            version: None,
         });
         work.say("").tree(tree).check("g")
     };

@@ -242,6 +242,7 @@ impl TestLoop {
             agent: None,
             tree: None,
             baseline: None,
+            version: None,
         })
     }
 

@@ -1,5 +1,6 @@
 //! Tests of the engine: its rules one by one, then random runs.
 
+mod added_lines;
 mod checkpoints;
 mod clocks;
 mod cooperative_runs;

@@ -254,6 +254,7 @@ pub(super) fn any_event(random: &mut Rng, state: &State) -> Event {
             agent: None,
             tree: any_tree(random),
             baseline: None,
+            version: None,
         },
         18 | 19 => Event::Spawned {
             iteration,

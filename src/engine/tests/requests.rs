@@ -86,6 +86,7 @@ fn a_pause_cancels_an_iteration_that_has_not_started() {
             agent: None,
             tree: None,
             baseline: None,
+            version: None,
         })
         .is_paused(),
         "too late"

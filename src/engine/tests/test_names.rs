@@ -2,7 +2,7 @@
 
 use crate::engine::test_counts::TestCounts;
 use crate::engine::test_names::{MissingTests, TestNames};
-use crate::engine::test_run::{AddedLines, TestRun, TestRunReader};
+use crate::engine::test_run::{TestRun, TestRunReader};
 
 fn read(output: &str) -> TestRun {
     let mut reader = TestRunReader::default();
@@ -257,23 +257,4 @@ fn reports_that_are_broken_are_read_as_far_as_possible() {
     assert_eq!(report("<testcase name='b'><system-out>"), (1, true));
     assert_eq!(report("<testcase name='b' <<<"), (1, true));
     assert_eq!(read("<testsuite></testsuite>").counts, None);
-}
-
-#[test]
-fn what_a_runner_prints_only_because_it_was_asked_is_removed() {
-    let kept = |output: &str| {
-        let run = read(output);
-        let mut added = AddedLines::new(true, true, &run.names);
-        let lines = output.lines().filter(|line| !added.is_added(line));
-        lines.collect::<Vec<_>>().join("\n")
-    };
-    assert_eq!(
-        kept(recorded!("go.txt")),
-        "=== RUN   TestSum\nprinted\n    a_test.go:3: no\n--- FAIL: TestSum (0.00s)\n\
-         === RUN   TestSkip\n    a_test.go:5: later\n--- SKIP: TestSkip (0.00s)\nFAIL\n\
-         FAIL\tm/a\t0.003s\n?   \tm/b\t[no test files]\nFAIL"
-    );
-    let pytest = kept(recorded!("pytest.txt"));
-    assert!(!pytest.contains("PASSED"), "{pytest}");
-    assert!(pytest.contains("FAILED tests/test_a.py::test_bad"));
 }

@@ -145,6 +145,7 @@ pub(super) fn in_clone(receipt: &Receipt, top: &Path, scratch: &Path) -> Result<
                     .collect(),
                 protect: &receipt.protect,
                 own: Vec::new(),
+                copies_sources: false,
             },
             scratch,
         );

@@ -5,6 +5,7 @@ mod manifests;
 mod outside;
 mod walks;
 
+use super::baseline::CopyCaps;
 use super::scope::Scope;
 use super::touched::Touched;
 use super::{Baseline, BaselineSpec, ViewContent};
@@ -98,9 +99,14 @@ impl Site {
             checks: self.checks.iter().map(String::as_str).collect(),
             protect: &self.protect,
             own: vec![home.join(".agent"), home.join(".ralph-state")],
+            copies_sources: false,
         };
         let scope = Scope::new(&spec).unwrap();
-        Baseline::take_with_cap(scope, &self.root.join("loop"), cap).unwrap()
+        let caps = CopyCaps {
+            guards: cap,
+            sources: 0,
+        };
+        Baseline::take_with_caps(scope, &self.root.join("loop"), caps).unwrap()
     }
 
     fn touched(&self, baseline: &Baseline) -> Touched {

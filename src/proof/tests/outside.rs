@@ -173,6 +173,7 @@ fn a_workspace_in_a_hidden_directory_of_the_home_directory_is_not_listed_twice()
         checks: Vec::new(),
         protect: &[],
         own: Vec::new(),
+        copies_sources: false,
     };
     let baseline = super::Baseline::take(&spec, &site.path("/loop")).unwrap();
     site.write("/home/.work/project/a.py", "1")

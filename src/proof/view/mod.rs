@@ -19,6 +19,8 @@ use crate::os::regular_file;
 use change::Changes;
 use remove::remove_tree;
 use std::ffi::OsStr;
+use std::fs::Metadata;
+use std::os::unix::fs::FileTypeExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::{fmt, fs, io};
@@ -37,7 +39,6 @@ pub(crate) struct ViewRequest<'a> {
 
 /// A view of a workspace. [`View::remove`] deletes it, together with everything that checks wrote.
 pub(crate) struct View {
-    #[cfg_attr(not(test), expect(dead_code, reason = "tests compare it"))]
     kind: ViewKind,
     dir: PathBuf,
     scratch: PathBuf,
@@ -206,6 +207,25 @@ impl View {
         written.unwrap_or_else(|| path.to_owned())
     }
 
+    /// Returns where a process outside the view finds the file that a check sees at a path; `None` if
+    /// the check sees none.
+    pub(crate) fn shown_path(&self, path: &Path) -> Option<PathBuf> {
+        let mut redirects = self.redirects.iter().rev();
+        let redirect = redirects.find_map(|(from, to)| Some((to, below(path, from)?)));
+        let Some((layer, rest)) = redirect else {
+            return Some(path.to_owned());
+        };
+        let written = layer.join(rest);
+        if self.kind == ViewKind::Copy
+            || fs::symlink_metadata(&written).is_ok_and(|meta| is_shown(&meta))
+        {
+            return Some(written);
+        }
+        let mut dirs = rest.ancestors().map(|part| layer.join(part));
+        let is_hidden = |dir: PathBuf| fs::symlink_metadata(dir).is_ok_and(|meta| !is_shown(&meta));
+        (!dirs.any(is_hidden)).then(|| path.to_owned())
+    }
+
     /// Deletes the view. No process may be running in it.
     pub(crate) fn remove(self) -> Result<(), ViewError> {
         Self::recover(&self.scratch)
@@ -239,6 +259,11 @@ impl fmt::Display for ViewError {
             Self::Io(path, error) => write!(f, "{}: {error}", path.display()),
         }
     }
+}
+
+/// Returns whether an entry of an overlay's upper layer is shown: a device hides what is below it.
+fn is_shown(meta: &Metadata) -> bool {
+    !meta.file_type().is_char_device()
 }
 
 /// Returns a function that adds a path to an error.

@@ -121,6 +121,7 @@ fn line(n: u64) -> JournalLine {
             agent: None,
             tree: None,
             baseline: None,
+            version: None,
         },
         _ => Event::Asked {
             request: Request::Go,
