@@ -326,6 +326,7 @@ pub(crate) struct StatusArgs {
 
 /// The arguments of `ralph ls`.
 #[derive(Debug, Args)]
+#[expect(clippy::struct_excessive_bools, reason = "one for each flag")]
 pub(crate) struct LsArgs {
     /// Print a JSON array
     #[arg(long)]
@@ -346,6 +347,7 @@ pub(crate) struct LsArgs {
 
 /// The arguments of `ralph logs`.
 #[derive(Debug, Args)]
+#[expect(clippy::struct_excessive_bools, reason = "one for each flag")]
 pub(crate) struct LogsArgs {
     /// The loop
     pub(crate) name: String,
@@ -358,6 +360,16 @@ pub(crate) struct LogsArgs {
     /// Print the agent's raw event stream instead of rendering it
     #[arg(long)]
     pub(crate) raw: bool,
+    /// Print all iterations, with what ralph did in between
+    #[arg(long, conflicts_with = "iteration")]
+    pub(crate) all: bool,
+    /// Like --all, but only what happened in this last time, such as 2h
+    #[arg(long, value_name = "D", conflicts_with = "iteration")]
+    pub(crate) since: Option<Millis>,
+    /// Print one JSON object per line: acts of the agent, and with several iterations the journal's
+    /// events
+    #[arg(long, conflicts_with = "raw")]
+    pub(crate) json: bool,
 }
 
 /// The arguments of `ralph show`.

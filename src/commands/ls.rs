@@ -99,9 +99,10 @@ impl LoopFilter {
         };
         Ok(Self {
             states: args.state.iter().map(parse).collect::<Result<_, _>>()?,
-            project: match args.here {
-                true => Some(project(&here()?)),
-                false => None,
+            project: if args.here {
+                Some(project(&here()?))
+            } else {
+                None
             },
         })
     }
@@ -128,9 +129,10 @@ impl ListedLoop {
         let ended = EndedLoop::read(&self.dir).map(LoopRow::ended);
         let new = |view: &LoopView, liveness| LoopRow::new(&self.dir, view, liveness);
         let row = ended.or_else(|| read_with_warning(&self.dir, new))?;
-        Some(match self.is_archived {
-            true => row.archived(self.dir.name()),
-            false => row,
+        Some(if self.is_archived {
+            row.archived(self.dir.name())
+        } else {
+            row
         })
     }
 

@@ -5,6 +5,7 @@ use super::table::{Cell, Column, Table};
 use super::{TextStyle, one_line};
 use crate::engine::format::{dollars, duration};
 use crate::engine::iteration::{IterationEnd, describe_end};
+use crate::engine::touched::TouchedFiles;
 use crate::engine::{Act, Liveness, Tally};
 use crate::git::checkpoint::FileChange;
 use crate::lifecycle::history::{IterationActivity, LoopHistory, PastIteration};
@@ -137,9 +138,7 @@ pub(super) fn result_text(
         let reason = record
             .reason
             .map(|reason| reason.kind.describe().to_owned());
-        let text = error
-            .or(reason)
-            .unwrap_or_else(|| describe_end(record).to_string());
+        let text = error.or(reason).unwrap_or_else(|| describe_end(record));
         return (format!("failed: {text}"), Some(TextStyle::Red));
     }
     if let Some(text) = look_result(one) {
@@ -152,7 +151,7 @@ pub(super) fn result_text(
         return (format!("{claim}{line}"), None);
     }
     if record.end != IterationEnd::Exited {
-        return (describe_end(record).to_string(), Some(TextStyle::Yellow));
+        return (describe_end(record), Some(TextStyle::Yellow));
     }
     let (green, ran) = one.green_checks();
     let commit = one.commits.iter().rev().find_map(|(_, report)| {
@@ -175,11 +174,7 @@ pub(super) fn result_text(
 fn look_result(one: &PastIteration) -> Option<String> {
     let mut looks = one.second_look.iter().flatten();
     looks.find(|report| !report.is_green())?;
-    let names: Vec<&str> = one
-        .touched
-        .iter()
-        .flat_map(|touched| touched.names())
-        .collect();
+    let names: Vec<&str> = one.touched.iter().flat_map(TouchedFiles::names).collect();
     Some(format!(
         "disputed: changed {}; red by the original tests",
         names.join(", ")

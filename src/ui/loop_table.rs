@@ -95,9 +95,12 @@ impl LoopRow {
     }
 
     fn cells(&self, depth: usize, is_terminal: bool, now_ms: i64) -> Vec<Cell> {
-        let path = |path: &Path| match is_terminal {
-            true => short_path(path),
-            false => path.display().to_string(),
+        let path = |path: &Path| {
+            if is_terminal {
+                short_path(path)
+            } else {
+                path.display().to_string()
+            }
         };
         let dim = self.is_archived.then_some(TextStyle::Dim);
         let style = dim.unwrap_or_else(|| status_style(self.status));

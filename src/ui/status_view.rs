@@ -19,13 +19,12 @@ pub(crate) fn status_view(history: &LoopHistory, directory: &str, style: ViewSty
         let value = one_line(&value);
         let value = hang(&value, style.width, name.len() + 2, 2).into_owned();
         let color = match name {
-            "Ralph Loop" => Some(TextStyle::Bold),
             "Status" => Some(status_style(state.status(history.liveness))),
             "Check" | "SCM" if value.contains("— green") => Some(TextStyle::Green),
             "Check" if value.contains("— red") => Some(TextStyle::Red),
             "Missing" | "Better" | "Review" | "Pending" | "Unsaved" => Some(TextStyle::Yellow),
             "Turn failed" => Some(TextStyle::Red),
-            "Next" | "Now" => Some(TextStyle::Bold),
+            "Ralph Loop" | "Next" | "Now" => Some(TextStyle::Bold),
             _ => None,
         };
         out.push_styled(&format!("{name}:"), TextStyle::Dim)

@@ -84,5 +84,6 @@ mod terminal;
 mod test_names;
 mod trust;
 mod usage_errors;
+mod views;
 mod wait;
 mod worktree;
