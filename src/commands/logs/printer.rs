@@ -101,7 +101,16 @@ impl LogPrinter {
         write_text(&format!("{newline}[ralph] {text}\n"))
     }
 
-    /// Prints the last line, even if it is unfinished.
+    /// Prints the last line of the acts so far, even if it is unfinished.
+    pub(super) fn flush(&mut self) -> io::Result<()> {
+        let mut rest = Vec::new();
+        if let Self::Acts(acts) = self {
+            acts.printer.flush(&mut rest);
+        }
+        write_cleaned(&rest)
+    }
+
+    /// Prints the last line, even if it is unfinished. Nothing can be printed after that.
     pub(super) fn close(&mut self) -> io::Result<()> {
         let mut rest = Vec::new();
         match self {

@@ -116,7 +116,7 @@ impl<'a> LogStream<'a> {
         }
         self.copy()?;
         if let Some((_, printer)) = &mut self.current {
-            printer.close()?;
+            printer.flush()?;
         }
         for text in texts {
             self.print_text(&format!("{}: {text}", self.dir.name()), is_shown)?;
@@ -143,8 +143,8 @@ impl<'a> LogStream<'a> {
 
     fn close(&mut self) -> io::Result<()> {
         self.copy()?;
-        match &mut self.current {
-            Some((_, printer)) => printer.close(),
+        match self.current.take() {
+            Some((_, mut printer)) => printer.close(),
             None => Ok(()),
         }
     }
