@@ -71,7 +71,7 @@ pub(crate) fn spawn(args: &RunArgs) -> Result<ExitCode, CommandError> {
         print_message(&format!(
             "spawned {name} ({location}) [ralph mode: iteration {first}]\n\
              watch: ralph attach {name} · ralph logs {name} -f · ralph status {name}\n\
-             steer: ralph say {name} \"…\" · ralph pause {name} · ralph set {name} max-iterations=N\n\
+             steer: ralph say {name} TEXT · ralph pause {name} · ralph set {name} max-iterations=N\n\
              stop:  ralph stop {name}\n"
         ));
     }

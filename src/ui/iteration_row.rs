@@ -1,7 +1,7 @@
 //! Describes an iteration in one row: when, how long, how much, its checks, its files, and what came of it.
 
 use super::age::clock;
-use super::table::{Cell, Column, Table};
+use super::table::{Cell, Column, TextTable};
 use super::{TextStyle, one_line};
 use crate::engine::format::{dollars, duration};
 use crate::engine::iteration::{IterationEnd, describe_end};
@@ -12,8 +12,8 @@ use crate::lifecycle::history::{IterationActivity, LoopHistory, PastIteration};
 use std::fmt::Write as _;
 
 /// Returns a table for [`push`].
-pub(super) fn table() -> Table {
-    Table::new(&[
+pub(super) fn table() -> TextTable {
+    TextTable::new(&[
         ("#", Column::Right),
         ("START", Column::Left),
         ("TOOK", Column::Right),
@@ -31,7 +31,7 @@ pub(super) fn number_width(history: &LoopHistory) -> usize {
 }
 
 /// Adds an iteration's row.
-pub(super) fn push(table: &mut Table, history: &LoopHistory, one: &PastIteration) {
+pub(super) fn push(table: &mut TextTable, history: &LoopHistory, one: &PastIteration) {
     let changes = history
         .trees_of(one.number)
         .map(|trees| history.changes(trees));

@@ -3,7 +3,7 @@
 use super::age::{age, short_path};
 use super::loop_order;
 use super::status::{activity, short_status, status_style};
-use super::table::{Cell, Column, Table};
+use super::table::{Cell, Column, TextTable};
 use super::{StyledText, TextStyle, one_line};
 use crate::engine::{Act, Liveness, Phase, Status};
 use crate::lifecycle::history::IterationActivity;
@@ -13,7 +13,9 @@ use std::path::{Path, PathBuf};
 
 /// The cost of a loop if no agent reported one.
 const UNKNOWN_COST: &str = "?";
-/// The fewest columns that are worth a column of names or repositories.
+/// The fewest columns for names.
+const NAME_MIN: usize = 8;
+/// The fewest columns that are worth a column of repositories.
 const COLUMN_MIN: usize = 12;
 
 /// A loop in the table.
@@ -163,8 +165,8 @@ pub(crate) fn table(
         .iter()
         .map(|row| (&row.name[..], row.parent.as_deref()))
         .collect();
-    let mut table = Table::new(&[
-        ("NAME", Column::CutEnd(COLUMN_MIN)),
+    let mut table = TextTable::new(&[
+        ("NAME", Column::CutEnd(NAME_MIN)),
         ("STATUS", Column::Left),
         ("ITERATION", Column::Left),
         ("COST", Column::Left),

@@ -84,12 +84,12 @@ impl From<String> for Cell {
 const REST_MIN: usize = 14;
 
 /// A table with a fixed number of columns.
-pub(super) struct Table {
+pub(super) struct TextTable {
     columns: Vec<Column>,
     rows: Vec<Vec<Cell>>,
 }
 
-impl Table {
+impl TextTable {
     /// Creates a table whose columns have these names. Without names, it has no heading.
     pub(super) fn new(columns: &[(&str, Column)]) -> Self {
         let heading = columns
@@ -111,7 +111,7 @@ impl Table {
         self.print_with(indent, width, out, |_, _| {});
     }
 
-    /// Like [`Table::print`]; calls `after` after each row, with its number. The heading is row 0.
+    /// Like [`TextTable::print`]; calls `after` after each row, with its number. The heading is row 0.
     pub(super) fn print_with(
         &self,
         indent: usize,
@@ -221,7 +221,7 @@ mod tests {
     use super::*;
 
     fn printed(width: Option<usize>) -> String {
-        let mut table = Table::new(&[
+        let mut table = TextTable::new(&[
             ("NAME", Column::CutEnd(4)),
             ("N", Column::Right),
             ("PATH", Column::CutStart(8)),
@@ -255,7 +255,7 @@ mod tests {
              short         7  /home/a               reads\n\
              a-long-name  30  /home/somewhere/else  writes a long text\n"
         );
-        for width in [60, 50, 40, 30, 20] {
+        for width in [60, 50, 40, 30, 20, 16] {
             let text = printed(Some(width));
             assert!(
                 text.lines().all(|line| display_width(line) <= width),
@@ -263,6 +263,6 @@ mod tests {
             );
         }
         assert!(printed(Some(50)).contains("where/else"));
-        assert_eq!(printed(Some(20)).lines().next(), Some("NAME          N"));
+        assert_eq!(printed(Some(16)).lines().next(), Some("NAME          N"));
     }
 }

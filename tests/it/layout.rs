@@ -72,7 +72,7 @@ mod needs_script {
         let full = test.ralph(&["ls"]).exits(0).out;
         assert!(full.contains(long) && full.contains("/shop "), "{full}");
         for columns in [40, 60, 80, 300] {
-            let setting = format!("stty cols {columns};");
+            let setting = format!("export NO_COLOR=1; stty cols {columns};");
             let done = test
                 .start_on_terminal_with(&setting, &["ls"])
                 .end()
