@@ -10,6 +10,7 @@ pub(crate) mod report;
 pub(crate) mod setting_flags;
 pub(crate) mod setup;
 pub(crate) mod ui;
+mod views;
 
 use crate::config::units::{Millis, parse_text};
 use crate::config::{Layer, RunRequest, keys};
@@ -18,6 +19,7 @@ use clap::{Args, Parser, Subcommand};
 use lazy_args::LazyArgs;
 use setting_flags::SettingFlags;
 use std::path::PathBuf;
+pub(crate) use views::{LogsArgs, LsArgs, ShowArgs};
 
 /// Run a coding agent again and again, each time with a fresh context, until the work is proven
 /// done
@@ -64,13 +66,17 @@ pub(crate) enum Command {
     Resume(ResumeArgs),
     /// Show a loop's state
     Status(StatusArgs),
-    /// List all loops
+    /// List loops: running ones first, then by age
     Ls(LsArgs),
     /// Print the agent's output
     Logs(LogsArgs),
     /// Serve a web page that shows all loops
     #[command(after_help = ui::UI_HELP)]
     Ui(ui::UiArgs),
+    /// Show what a loop did, iteration by iteration
+    #[command(after_help = "Examples:\n  ralph show shop       all iterations\n  \
+        ralph show shop 7     the prompt, the activity, the checks and the diff of iteration 7")]
+    Show(ShowArgs),
     /// Show what changed between two checkpoints
     #[command(
         after_help = "A checkpoint has the number of its iteration; 0 is the loop's start. `best` and `undo` are \
@@ -331,33 +337,6 @@ pub(crate) struct StatusArgs {
     /// Print one JSON object
     #[arg(long)]
     pub(crate) json: bool,
-}
-
-/// The arguments of `ralph ls`.
-#[derive(Debug, Args)]
-pub(crate) struct LsArgs {
-    /// Print a JSON array
-    #[arg(long)]
-    pub(crate) json: bool,
-    /// Print only the names
-    #[arg(long, conflicts_with = "json")]
-    pub(crate) names: bool,
-}
-
-/// The arguments of `ralph logs`.
-#[derive(Debug, Args)]
-pub(crate) struct LogsArgs {
-    /// The loop
-    pub(crate) name: String,
-    /// Keep printing new output until the loop ends
-    #[arg(short, long)]
-    pub(crate) follow: bool,
-    /// Print the output of this iteration [default: the newest]
-    #[arg(long, value_name = "N")]
-    pub(crate) iteration: Option<u32>,
-    /// Print the agent's raw event stream instead of rendering it
-    #[arg(long)]
-    pub(crate) raw: bool,
 }
 
 /// The arguments of `ralph diff`.

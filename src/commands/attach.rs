@@ -56,15 +56,10 @@ pub(crate) fn attach(name: &str) -> Result<ExitCode, CommandError> {
             follow: true,
             iteration: None,
             raw: false,
+            all: false,
+            since: None,
+            json: false,
         })?;
-        let handle = open(name)?;
-        // The log ends with a line about a crash.
-        if handle.status() != Status::Crashed {
-            print_message(&format!(
-                "{name}: {}\n",
-                line(&handle.view.state, handle.liveness)
-            ));
-        }
         return Ok(code);
     };
     if !stdin().is_terminal() || !is_terminal() {

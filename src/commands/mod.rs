@@ -33,6 +33,7 @@ mod say;
 mod script;
 mod selftest;
 mod set;
+mod show;
 mod spawn;
 mod stats;
 mod status;
@@ -81,6 +82,7 @@ fn dispatch(command: Command) -> Result<ExitCode, CommandError> {
         Command::Ls(args) => ls::ls(&args),
         Command::Logs(args) => logs::logs(&args),
         Command::Ui(args) => ui::ui(&args),
+        Command::Show(args) => show::show(&args),
         Command::Diff(args) => diff::diff(&args),
         Command::Rewind(args) => rewind::rewind(&args),
         Command::Receipt(args) => receipt::receipt(&args),

@@ -69,7 +69,10 @@ pub(crate) fn spawn(args: &RunArgs) -> Result<ExitCode, CommandError> {
     } else {
         let first = with_limit(1, plan.limits.iterations);
         print_message(&format!(
-            "spawned {name} ({location}) [ralph mode: iteration {first}]\n"
+            "spawned {name} ({location}) [ralph mode: iteration {first}]\n\
+             watch: ralph attach {name} · ralph logs {name} -f · ralph status {name}\n\
+             steer: ralph say {name} TEXT · ralph pause {name} · ralph set {name} max-iterations=N\n\
+             stop:  ralph stop {name}\n"
         ));
     }
     Ok(ExitCode::Success)

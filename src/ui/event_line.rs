@@ -1,7 +1,8 @@
 //! Formats an event as lines for the console.
 
 use super::{
-    TextStyle, label_text, look_text, one_line, outcome_text, rest_text, scm_text, worktree_text,
+    TextStyle, claim_text, label_text, look_text, one_line, outcome_text, rest_text, scm_text,
+    worktree_text,
 };
 use crate::engine::event::{CheckReport, Notice, Request, RequestSource};
 use crate::engine::failure::FailureKind;
@@ -18,7 +19,7 @@ use crate::engine::{Event, ExitCode, Limit, LimitChange, Marker, Outcome, Phase,
 
 /// Returns the lines for an event that has just been applied to `state`.
 #[expect(clippy::too_many_lines, reason = "one arm for each event")]
-pub(super) fn lines(event: &Event, state: &State) -> Vec<(String, TextStyle)> {
+pub(crate) fn lines(event: &Event, state: &State) -> Vec<(String, TextStyle)> {
     let one = |text: String, style: TextStyle| vec![(text, style)];
     match event {
         Event::Started {
@@ -52,6 +53,7 @@ pub(super) fn lines(event: &Event, state: &State) -> Vec<(String, TextStyle)> {
             }
             all.extend(allow_hint(state).map(|hint| (hint, TextStyle::Yellow)));
             all.extend(state.recent.back().map(|iteration| ended(iteration, state)));
+            all.extend(claim_text::in_sentence(&report.signals));
             all
         }
         Event::Checked {
@@ -265,6 +267,7 @@ fn checked(
     if is_last && state.is_sealed() {
         lines.extend(look_text::disputed(state));
     }
+    lines.extend(claim_text::refused(state).filter(|_| is_last && iteration > 0));
     if is_last && iteration > 0 && state.is_green_without_claim() {
         let why = if state.is_green_without_change() {
             "the checks turned green, but no file has changed since the start: the agent must claim \

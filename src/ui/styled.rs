@@ -57,6 +57,11 @@ impl StyledText {
         self
     }
 
+    /// Adds a line in one style.
+    pub(crate) fn push_line(&mut self, text: &str, style: TextStyle) -> &mut Self {
+        self.push_styled(text, style).push("\n")
+    }
+
     pub(crate) fn push_styled(&mut self, text: &str, style: TextStyle) -> &mut Self {
         self.columns += display_width(&visible(text));
         self.text.push_str(&styled(text, style, self.color));
@@ -77,6 +82,12 @@ impl StyledText {
 
     pub(super) fn as_str(&self) -> &str {
         &self.text
+    }
+
+    /// Adds text that has been cleaned, and may have styles of its own.
+    pub(super) fn push_cleaned(&mut self, text: &str) -> &mut Self {
+        self.text.push_str(text);
+        self
     }
 
     pub(super) fn into_string(self) -> String {

@@ -85,7 +85,8 @@ fn logs_print_the_same_from_the_activity_file_and_from_the_stream() {
     assert_eq!(test.ralph(&["logs", "a"]).exits(0).out, lines);
     fs::rename(dir.join("output.log"), dir.join("elsewhere")).unwrap();
     assert_eq!(test.ralph(&["logs", "a"]).exits(0).out, lines);
-    assert_eq!(test.ralph(&["logs", "a", "-f"]).exits(0).out, lines);
+    let followed = test.ralph(&["logs", "a", "-f"]).exits(0).out;
+    assert!(followed.starts_with(lines), "{followed}");
     fs::rename(dir.join("elsewhere"), dir.join("output.log")).unwrap();
     fs::remove_file(dir.join("activity.jsonl")).unwrap();
     assert_eq!(test.ralph(&["logs", "a"]).exits(0).out, lines);
@@ -107,7 +108,11 @@ fn logs_follow_the_activity_file_of_a_running_agent() {
     test.write("stream", "");
     test.write("go", "");
     live.end().exits(0);
-    assert_eq!(follower.end().exits(0).out, "I look.\n");
+    let out = follower.end().exits(0).out;
+    assert!(
+        out.starts_with("I look.\n[ralph] a: iteration 1 completed ("),
+        "{out}"
+    );
 }
 
 #[test]

@@ -974,7 +974,15 @@ fn ls_lists_every_loop() {
         .collect();
     assert_eq!(
         cells[0],
-        ["NAME", "STATUS", "ITERATION", "COST", "WORKSPACE"]
+        [
+            "NAME",
+            "STATUS",
+            "ITERATION",
+            "COST",
+            "AGE",
+            "REPOSITORY",
+            "NOW"
+        ]
     );
     assert_eq!(cells[1][..4], ["b", "blocked", "1/3", "?"]);
     assert_eq!(cells[2][..4], ["long-name", "done", "1/1", "?"]);
@@ -1006,10 +1014,10 @@ fn logs_print_what_the_agent_printed() {
         test.ralph(&["logs", "a", "--iteration", "1"]).exits(0).out,
         "\x1b[31mone\x1b[0m\n"
     );
-    assert_eq!(
-        test.ralph(&["logs", "a", "-f"]).exits(0).out,
-        "two\nno newline"
-    );
+    test.ralph(&["logs", "a", "-f"])
+        .exits(0)
+        .says("two\nno newline\n[ralph] a: iteration 2 completed (")
+        .says("[ralph] a: loop ended after 2 iterations: iteration limit reached\n");
     for wrong in ["0", "3"] {
         test.ralph(&["logs", "a", "--iteration", wrong])
             .exits(2)
@@ -1030,9 +1038,23 @@ fn logs_follow_a_loop_to_its_end() {
     assert_eq!(test.status("a")["status"], "running");
     test.write("go", "");
     live.end().exits(0);
+    let out = follower.end().exits(0).out;
+    let shown: Vec<&str> = out
+        .lines()
+        .filter(|line| !line.contains("completed ("))
+        .collect();
     assert_eq!(
-        follower.end().exits(0).out,
-        "one\nstill one\n[ralph] a: iteration 2\ntwo, and no newline\n[ralph] a: iteration 3\nthree\n<promise>COMPLETE</promise>\n"
+        shown,
+        [
+            "one",
+            "still one",
+            "[ralph] a: iteration 2",
+            "two, and no newline",
+            "[ralph] a: iteration 3",
+            "three",
+            "<promise>COMPLETE</promise>",
+            "[ralph] a: loop complete after 3 iterations",
+        ]
     );
     assert_eq!(first.end().exits(0).out, "one\nstill one\n");
 }

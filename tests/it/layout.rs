@@ -70,9 +70,9 @@ mod needs_script {
             test.ralph(&[&args[..], &["--", "true"]].concat()).exits(0);
         }
         let full = test.ralph(&["ls"]).exits(0).out;
-        assert!(full.contains(long) && full.contains("/shop\n"), "{full}");
+        assert!(full.contains(long) && full.contains("/shop "), "{full}");
         for columns in [40, 60, 80, 300] {
-            let setting = format!("stty cols {columns};");
+            let setting = format!("export NO_COLOR=1; stty cols {columns};");
             let done = test
                 .start_on_terminal_with(&setting, &["ls"])
                 .end()
@@ -85,7 +85,12 @@ mod needs_script {
                     "{columns}: {line}"
                 );
             }
-            assert_eq!(done.out.contains("WORKSPACE"), columns > 50, "{}", done.out);
+            assert_eq!(
+                done.out.contains("REPOSITORY"),
+                columns > 50,
+                "{}",
+                done.out
+            );
             assert_eq!(done.out.contains("shop"), columns > 50, "{}", done.out);
             assert_eq!(done.out.contains(long), columns > 100, "{}", done.out);
         }

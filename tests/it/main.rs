@@ -87,6 +87,7 @@ mod terminal;
 mod test_names;
 mod trust;
 mod usage_errors;
+mod views;
 mod wait;
 mod web;
 mod worktree;

@@ -56,9 +56,9 @@ impl Test {
                 let to = test.loop_dir(name).join(file.strip_prefix(&from).unwrap());
                 fs::create_dir_all(to.parent().unwrap()).unwrap();
                 match fs::read_to_string(&file) {
-                    Ok(text) => {
-                        let text = text.replace("{ROOT}", &root).replace(old_id, &new_id);
-                        fs::write(to, text).unwrap();
+                    Ok(content) => {
+                        let content = content.replace("{ROOT}", &root).replace(old_id, &new_id);
+                        fs::write(to, content).unwrap();
                     }
                     Err(_) => drop(fs::copy(&file, to).unwrap()),
                 }

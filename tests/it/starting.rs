@@ -243,7 +243,7 @@ fn attach_follows_the_log_of_a_loop_that_was_resumed_without_tmux() {
     live.end()
         .exits(0)
         .says("over")
-        .says("\na: done (")
+        .says("\n[ralph] a: loop complete after 2 iterations\n")
         .complains("Ctrl-C ends this view; the loop continues");
     until_status(&test, "a", "done");
 }

@@ -1,104 +1,54 @@
-//! `ralph logs`: prints the agent's output and follows it.
+//! Prints the output of one iteration: its acts, or the bytes that its agent printed.
 
-use super::open_loop::open;
 use crate::agent::decode::AgentProfile;
 use crate::agent::pipeline::{OutputPipeline, OutputTail};
 use crate::agent::redact::Redactor;
-use crate::cli::LogsArgs;
 use crate::engine::format::plural;
 use crate::engine::plan::Agent;
-use crate::engine::{ExitCode, Liveness, Status};
-use crate::lifecycle::error::CommandError;
-use crate::lifecycle::watcher::LoopWatcher;
 use crate::os::regular_file;
 use crate::store::activity::{ActivityItem, ActivityReader};
-use crate::store::{LoopDir, LoopView, cache};
+use crate::store::{LoopDir, LoopView};
 use crate::ui::act_printer::ActPrinter;
 use crate::ui::gutter::GutterWriter;
-use crate::ui::print::{copy_raw, write_cleaned, write_text};
+use crate::ui::print::{copy_raw, write_cleaned, write_json, write_text};
+use crate::ui::screen_lines::ScreenLines;
+use crate::ui::show_json::act_object;
 use crate::ui::tty::{is_terminal, use_color};
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::PathBuf;
-use std::time::Duration;
 
-/// The interval at which the log is read even if no file event arrives.
-const POLL_INTERVAL: Duration = Duration::from_secs(1);
-
-pub(crate) fn logs(args: &LogsArgs) -> Result<ExitCode, CommandError> {
-    let handle = open(&args.name)?;
-    let newest = handle.view.state.iteration;
-    let mut iteration = args.iteration.unwrap_or(newest);
-    if args
-        .iteration
-        .is_some_and(|wanted| wanted == 0 || wanted > newest)
-    {
-        let existing = match newest {
-            0 => "no iteration yet".to_owned(),
-            _ => format!("only iterations 1 to {newest}"),
-        };
-        return Err(CommandError::usage(
-            format!("--iteration {iteration}: {:?} has {existing}", args.name),
-            "leave out --iteration to print the newest one",
-        ));
-    }
-    let mut printer = LogPrinter::new(&handle.view, args.raw, iteration, handle.is_live());
-    let mut watcher = args
-        .follow
-        .then(|| LoopWatcher::new(&handle.dir))
-        .transpose()
-        .map_err(CommandError::broken)?;
-    loop {
-        // Check before reading, so that output printed just before the end is not missed.
-        let is_over = watcher.as_mut().is_none_or(LoopWatcher::is_over);
-        if let Some(watcher) = &mut watcher {
-            // Watch before reading, so that later changes are noticed.
-            watcher.watch(&[
-                handle.dir.journal(),
-                handle.dir.output_log(iteration),
-                handle.dir.activity(iteration),
-            ]);
-        }
-        let view = args.follow.then(|| cache::read(&handle.dir)).transpose()?;
-        let newest = view.as_ref().map_or(iteration, |view| view.state.iteration);
-        if printer.copy(&handle.dir, iteration).is_err() {
-            return Ok(ExitCode::Success);
-        }
-        if newest > iteration && args.iteration.is_none() {
-            iteration += 1;
-            if printer.print_header(handle.dir.name(), iteration).is_err() {
-                return Ok(ExitCode::Success);
-            }
-            let view = view.as_ref().unwrap_or(&handle.view);
-            printer = LogPrinter::new(view, args.raw, iteration, !is_over);
-        } else if is_over || (args.iteration.is_some() && newest > iteration) {
-            let _ = printer.close();
-            let state = &view.as_ref().unwrap_or(&handle.view).state;
-            if args.follow && is_over && state.status(Liveness::Idle) == Status::Crashed {
-                let name = handle.dir.name();
-                let _ = printer.print_line(&format!(
-                    "{name}: crashed; run `ralph resume {name}` to continue it"
-                ));
-            }
-            return Ok(ExitCode::Success);
-        } else if let Some(watcher) = &mut watcher {
-            watcher.wait(POLL_INTERVAL);
-        }
-    }
+/// How output is printed.
+#[derive(Clone, Copy, Default)]
+pub(super) struct OutputStyle {
+    /// Prints the bytes that the agent printed.
+    pub(super) raw: bool,
+    /// Prints one JSON object per act.
+    pub(super) json: bool,
+    /// Leaves out acts before this time, in milliseconds since 1970.
+    pub(super) since_ms: Option<i64>,
 }
 
 /// Prints the output of one iteration.
-enum LogPrinter {
+pub(super) enum LogPrinter {
     /// Copies the bytes that the agent printed.
     Output(OutputCopy),
     /// Renders the acts of an agent with an event stream.
     Acts(Box<ActLog>),
+    /// Prints acts as JSON.
+    Json(JsonActs),
 }
 
 impl LogPrinter {
-    /// Creates the printer for an iteration. `raw` selects the output as printed. `is_held` tells
-    /// whether a runner holds the loop's lock.
-    fn new(view: &LoopView, raw: bool, iteration: u32, is_held: bool) -> Self {
+    /// Creates the printer for an iteration. `is_held` tells whether a runner holds the loop's lock.
+    pub(super) fn new(view: &LoopView, style: OutputStyle, iteration: u32, is_held: bool) -> Self {
+        if style.json {
+            return Self::Json(JsonActs {
+                reader: None,
+                iteration,
+                since_ms: style.since_ms,
+            });
+        }
         let (state, plan) = (&view.state, &view.state.plan);
         let record = state.recent.iter().find(|known| known.number == iteration);
         let name = record
@@ -108,68 +58,91 @@ impl LogPrinter {
             .agents()
             .find(|agent| agent.name == *name)
             .unwrap_or(&plan.agent);
-        if agent.dialect.is_stream() && !raw {
+        if agent.dialect.is_stream() && !style.raw {
             return Self::Acts(Box::new(ActLog {
                 agent: agent.clone(),
                 workspace: plan.workspace.clone(),
                 is_over: !is_held || iteration < state.iteration,
+                since_ms: style.since_ms,
                 source: None,
                 printer: ActPrinter::new("", use_color(), false),
             }));
         }
+        let filter = if agent.terminal && !style.raw {
+            OutputFilter::Screen(Box::default())
+        } else if is_terminal() {
+            OutputFilter::Lines(GutterWriter::new(""))
+        } else {
+            OutputFilter::None
+        };
         Self::Output(OutputCopy {
             log: None,
-            terminal: is_terminal().then(|| GutterWriter::new("")),
+            filter,
             within_line: false,
         })
     }
 
     /// Prints the output that the agent has added since the last call.
-    fn copy(&mut self, dir: &LoopDir, iteration: u32) -> io::Result<()> {
+    pub(super) fn copy(&mut self, dir: &LoopDir, iteration: u32) -> io::Result<()> {
         match self {
             Self::Output(output) => output.copy(dir, iteration),
             Self::Acts(acts) => acts.copy(dir, iteration),
+            Self::Json(acts) => acts.copy(dir),
         }
     }
 
-    /// Prints a header that names the iteration.
-    fn print_header(&mut self, name: &str, iteration: u32) -> io::Result<()> {
-        self.close()?;
-        self.print_line(&format!("{name}: iteration {iteration}"))
-    }
-
     /// Prints a line of ralph's own, starting on a new line.
-    fn print_line(&self, text: &str) -> io::Result<()> {
-        let newline = match self {
-            Self::Output(output) if output.within_line => "\n",
-            _ => "",
+    pub(super) fn print_line(&mut self, text: &str) -> io::Result<()> {
+        let is_within_line = match self {
+            Self::Output(output) => std::mem::take(&mut output.within_line),
+            _ => false,
         };
+        let newline = if is_within_line { "\n" } else { "" };
         write_text(&format!("{newline}[ralph] {text}\n"))
     }
 
-    fn close(&mut self) -> io::Result<()> {
+    /// Prints the last line of the acts so far, even if it is unfinished.
+    pub(super) fn flush(&mut self) -> io::Result<()> {
+        let mut rest = Vec::new();
+        if let Self::Acts(acts) = self {
+            acts.printer.flush(&mut rest);
+        }
+        write_cleaned(&rest)
+    }
+
+    /// Prints the last line, even if it is unfinished. Nothing can be printed after that.
+    pub(super) fn close(&mut self) -> io::Result<()> {
         let mut rest = Vec::new();
         match self {
-            Self::Output(output) => {
-                if let Some(lines) = &mut output.terminal {
-                    lines.flush(&mut rest);
-                }
-            }
+            Self::Output(output) => match &mut output.filter {
+                OutputFilter::None => {}
+                OutputFilter::Lines(lines) => lines.flush(&mut rest),
+                OutputFilter::Screen(lines) => lines.flush(&mut rest),
+            },
             Self::Acts(acts) => acts.close(&mut rest),
+            Self::Json(_) => {}
         }
         write_cleaned(&rest)
     }
 }
 
 /// Copies the output of one iteration.
-struct OutputCopy {
+pub(super) struct OutputCopy {
     /// The output log. `None` until the file exists.
     log: Option<File>,
-    /// The filter that removes escape sequences that could reprogram a terminal. `None` for files
-    /// and pipes, which get the bytes unchanged.
-    terminal: Option<GutterWriter>,
+    filter: OutputFilter,
     /// Whether the last line that was copied unchanged is incomplete.
     within_line: bool,
+}
+
+/// What happens to the bytes that an agent printed.
+enum OutputFilter {
+    /// Files and pipes get them unchanged.
+    None,
+    /// Escape sequences that could reprogram a terminal are removed.
+    Lines(GutterWriter),
+    /// What an agent has drawn on its terminal becomes lines of text.
+    Screen(Box<ScreenLines>),
 }
 
 impl OutputCopy {
@@ -181,23 +154,64 @@ impl OutputCopy {
             return Ok(());
         };
         read_pieces(log, &mut |bytes| {
-            let Some(terminal) = &mut self.terminal else {
-                self.within_line = !bytes.ends_with(b"\n");
-                return copy_raw(bytes);
-            };
             let mut lines = Vec::new();
-            terminal.feed(bytes, &mut lines);
+            match &mut self.filter {
+                OutputFilter::None => {
+                    self.within_line = !bytes.ends_with(b"\n");
+                    return copy_raw(bytes);
+                }
+                OutputFilter::Lines(filter) => filter.feed(bytes, &mut lines),
+                OutputFilter::Screen(filter) => filter.feed(bytes, &mut lines),
+            }
             write_cleaned(&lines)
         })
     }
 }
 
+/// Prints the acts of one iteration as JSON, one object per line.
+pub(super) struct JsonActs {
+    /// The activity file. `None` until it exists.
+    reader: Option<ActivityReader>,
+    iteration: u32,
+    since_ms: Option<i64>,
+}
+
+impl JsonActs {
+    fn copy(&mut self, dir: &LoopDir) -> io::Result<()> {
+        if self.reader.is_none() {
+            self.reader = ActivityReader::open(&dir.activity(self.iteration));
+        }
+        let Some(reader) = &mut self.reader else {
+            return Ok(());
+        };
+        let mut objects = Vec::new();
+        reader.read(&mut |item| match item {
+            ActivityItem::Act { at_ms, act }
+                if self.since_ms.is_none_or(|since| at_ms >= since) =>
+            {
+                objects.extend(act_object(at_ms, &act));
+            }
+            ActivityItem::Act { .. } => {}
+            ActivityItem::Dropped(count) => {
+                objects.push(serde_json::json!({"act": "dropped", "count": count}));
+            }
+        })?;
+        for mut object in objects {
+            object["iteration"] = self.iteration.into();
+            write_json(&object.to_string())?;
+        }
+        Ok(())
+    }
+}
+
 /// Prints the acts of one iteration.
-struct ActLog {
+pub(super) struct ActLog {
     agent: Agent,
     workspace: PathBuf,
     /// Whether the iteration is over. Nothing more is written after that.
     is_over: bool,
+    /// Acts before this time are left out.
+    since_ms: Option<i64>,
     /// The source of acts. `None` until the activity file or the output log exists.
     source: Option<ActSource>,
     printer: ActPrinter,
@@ -242,7 +256,11 @@ impl ActLog {
         match &mut self.source {
             None => return Ok(()),
             Some(ActSource::Activity(activity)) => activity.read(&mut |item| match item {
-                ActivityItem::Act { act, .. } => printer.print(&act, &mut lines),
+                ActivityItem::Act { at_ms, act } => {
+                    if self.since_ms.is_none_or(|since| at_ms >= since) {
+                        printer.print(&act, &mut lines);
+                    }
+                }
                 ActivityItem::Dropped(count) => {
                     printer.flush(&mut lines);
                     let (name, acts) = (dir.name(), plural(count, "act"));
