@@ -64,6 +64,12 @@ pub(crate) enum Command {
     Status(StatusArgs),
     /// List all loops
     Ls(LsArgs),
+    /// Watch and steer all loops on one screen
+    #[command(
+        after_help = "Keys: arrows and Enter open a loop, Tab switches its tabs, q goes back or quits, and ? lists \
+        all keys.\n\nExamples:\n  ralph top\n  ralph top shop     the page of one loop"
+    )]
+    Top(TopArgs),
     /// Print the agent's output
     Logs(LogsArgs),
     /// Show what changed between two checkpoints
@@ -329,6 +335,13 @@ pub(crate) struct LsArgs {
     /// Print only the names
     #[arg(long, conflicts_with = "json")]
     pub(crate) names: bool,
+}
+
+/// The arguments of `ralph top`.
+#[derive(Debug, Args)]
+pub(crate) struct TopArgs {
+    /// The loop whose page to open first
+    pub(crate) name: Option<String>,
 }
 
 /// The arguments of `ralph logs`.

@@ -34,6 +34,7 @@ mod spawn;
 mod status;
 mod supervise;
 mod supervise_loop;
+mod top;
 mod trust;
 mod verify;
 mod wait;
@@ -74,6 +75,7 @@ fn dispatch(command: Command) -> Result<ExitCode, CommandError> {
         Command::Resume(args) => resume::resume(&args),
         Command::Status(args) => status::status(&args),
         Command::Ls(args) => ls::ls(&args),
+        Command::Top(args) => top::top(&args),
         Command::Logs(args) => logs::logs(&args),
         Command::Diff(args) => diff::diff(&args),
         Command::Rewind(args) => rewind::rewind(&args),

@@ -24,19 +24,27 @@ const SYMBOLS: [(char, char); 13] = [
 
 /// Replaces the symbols in a text for people if this process should print ASCII only.
 pub(crate) fn adapt(text: String) -> String {
-    static USE_ASCII: OnceLock<bool> = OnceLock::new();
-    if *USE_ASCII.get_or_init(|| is_dumb() || locale_is_ascii(|name| std::env::var(name).ok())) {
+    if is_ascii_only() {
         replace_symbols(&text)
     } else {
         text
     }
 }
 
+/// Returns whether this process should print ASCII only.
+pub(super) fn is_ascii_only() -> bool {
+    static USE_ASCII: OnceLock<bool> = OnceLock::new();
+    *USE_ASCII.get_or_init(|| is_dumb() || locale_is_ascii(|name| std::env::var(name).ok()))
+}
+
+/// Returns the ASCII character for one of ralph's own symbols; `None` for any other character.
+pub(super) fn ascii_symbol(c: char) -> Option<char> {
+    let found = SYMBOLS.iter().find(|(symbol, _)| *symbol == c);
+    found.map(|(_, ascii)| *ascii)
+}
+
 fn replace_symbols(text: &str) -> String {
-    let ascii = |c: char| SYMBOLS.iter().find(|(symbol, _)| *symbol == c);
-    text.chars()
-        .map(|c| ascii(c).map_or(c, |(_, ascii)| *ascii))
-        .collect()
+    text.chars().map(|c| ascii_symbol(c).unwrap_or(c)).collect()
 }
 
 /// Returns whether the locale has a character set other than UTF-8. The first variable that is set

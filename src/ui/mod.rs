@@ -27,6 +27,7 @@ pub(crate) mod session_text;
 pub(crate) mod status;
 mod styled;
 pub(crate) mod summary;
+pub(crate) mod top;
 pub(crate) mod trust_text;
 pub(crate) mod tty;
 pub(crate) mod verify_text;

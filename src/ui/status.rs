@@ -303,7 +303,7 @@ fn short_status(state: &State, liveness: Liveness) -> String {
 }
 
 /// Describes the loop's current activity. Returns `None` if the loop is not running.
-fn activity(state: &State) -> Option<String> {
+pub(super) fn activity(state: &State) -> Option<String> {
     Some(match &state.phase {
         Phase::Checking => {
             let next = state.checks.iter().position(Option::is_none);
@@ -332,7 +332,7 @@ fn activity(state: &State) -> Option<String> {
 }
 
 /// Returns the task in one line: its title, its first line, or the path of its file.
-fn task(state: &State) -> String {
+pub(super) fn task(state: &State) -> String {
     let task = &state.plan.task;
     let first = || {
         task.text
