@@ -3,7 +3,7 @@
 use crate::engine::event::{CheckReport, Request};
 use crate::engine::format::dollars;
 use crate::engine::iteration::{Iteration, IterationEnd};
-use crate::engine::{Liveness, Phase, State, Status};
+use crate::engine::{Liveness, Outcome, Phase, State, Status};
 use crate::lifecycle::session;
 use crate::store::{EndedLoop, LoopView};
 use crate::ui::event_line::verdict;
@@ -240,13 +240,20 @@ fn doing(state: &State, liveness: Liveness, live: &str) -> String {
     let text = match (state.status(liveness), &state.phase) {
         (Status::Running, Phase::Running { .. }) if !live.is_empty() => live.to_owned(),
         (Status::Running, _) => status::activity(state).unwrap_or_default(),
-        (Status::Blocked, _) => state.question.clone().unwrap_or_default(),
         _ => state
             .outcome_summary()
             .map(|outcome| outcome.detail)
             .unwrap_or_default(),
     };
     one_line(&text)
+}
+
+/// Returns what a blocked agent asks; `None` if it asks nothing.
+fn question(state: &State) -> Option<String> {
+    match state.outcome() {
+        Some(Outcome::Blocked { .. }) => state.outcome_summary().map(|outcome| outcome.why),
+        _ => state.question.clone(),
+    }
 }
 
 fn details(view: &LoopView, liveness: Liveness) -> LoopDetails {
@@ -279,7 +286,7 @@ fn details(view: &LoopView, liveness: Liveness) -> LoopDetails {
             .filter_map(|report| report.line.as_deref())
             .next()
             .map(one_line),
-        question: state.question.as_deref().map(one_line),
+        question: question(state).map(|text| one_line(&text)),
         advice: outcome_text::advice(header, state, liveness).map(|text| one_line(&text)),
         limits: state.raised_limits().unwrap_or_else(|| {
             let max = state.plan.limits.iterations.unwrap_or(state.counted);

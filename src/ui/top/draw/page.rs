@@ -7,7 +7,7 @@ use super::bars::Bars;
 use super::strip::{draw_strip, result_mark, strip_height};
 use super::text::{TIME_WIDTH, TextRow, draw_rows, push_wrapped};
 use super::{put, rule, short_age};
-use crate::engine::format::dollars;
+use crate::engine::format::{dollars, duration};
 use crate::ui::top::theme::Theme;
 use crate::ui::{one_line, truncate_to_width};
 use ratatui::buffer::Buffer;
@@ -400,7 +400,12 @@ fn draw_files(past: &PageData, page: &LoopPage, theme: Theme, content: Rect, buf
     for (at, (index, file)) in shown.enumerate() {
         draw_file(file, index == page.file, theme, list, at as u16, buffer);
     }
-    for row in 0..list.height {
+    let border_height = if diff.files.is_empty() {
+        0
+    } else {
+        list.height
+    };
+    for row in 0..border_height {
         let border = Rect {
             x: list.right(),
             y: list.y,
@@ -490,7 +495,7 @@ fn draw_plot(past: &PageData, which: u16, theme: Theme, area: Rect, buffer: &mut
             let value = match which {
                 0 => one.cost_usd,
                 1 => one.failing().map(|red| red as f64),
-                _ => one.ms.map(|ms| ms as f64 / 60_000.0),
+                _ => one.ms.map(|ms| ms as f64),
             };
             (one.number, value)
         })
@@ -499,13 +504,16 @@ fn draw_plot(past: &PageData, which: u16, theme: Theme, area: Rect, buffer: &mut
     let sum: f64 = known().sum();
     let max = known().fold(0.0, f64::max);
     let (title, note) = match which {
-        0 if known().count() == 0 => ("cost per iteration", "unknown".to_owned()),
+        0 if known().count() == 0 => ("cost", "unknown".to_owned()),
         0 => (
-            "cost per iteration",
-            format!("at most {}, in total {}", dollars(max), dollars(sum)),
+            "cost",
+            format!("max {} · sum {}", dollars(max), dollars(sum)),
         ),
-        1 => ("failing checks", format!("at most {max}")),
-        _ => ("minutes per iteration", format!("at most {max:.1}")),
+        1 => ("failing checks", format!("max {max}")),
+        _ => {
+            let text = |ms: f64| duration(ms as u64);
+            ("duration", format!("max {} · sum {}", text(max), text(sum)))
+        }
     };
     let style = match which {
         1 => theme.bad(),
