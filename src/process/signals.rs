@@ -88,17 +88,10 @@ impl SignalListener {
     /// event.
     pub(crate) fn take(&mut self) -> Vec<SignalEvent> {
         let mut bytes = [0; 64];
-        let mut woken = false;
-        while let Ok(count @ 1..) = rustix::io::read(&self.pipe, &mut bytes) {
-            woken = true;
-            if count < bytes.len() {
-                break;
-            }
-        }
+        // The pipe only wakes the reader. The counts tell which signals arrived, even if a handler
+        // could not write to the pipe.
+        while rustix::io::read(&self.pipe, &mut bytes).is_ok_and(|count| count == bytes.len()) {}
         let mut events = Vec::new();
-        if !woken {
-            return events;
-        }
         for (event, count) in &self.counts {
             let count = count.swap(0, Ordering::Relaxed);
             let count = if *event == SignalEvent::ChildExited {

@@ -4,6 +4,7 @@
 //! and it never makes a runner wait.
 
 pub(crate) mod act_printer;
+pub(crate) mod age;
 mod ascii;
 pub(crate) mod bus_line;
 pub(crate) mod console;

@@ -42,6 +42,7 @@ mod lines;
 mod many;
 mod narrow;
 mod next_steps;
+mod night;
 mod notify;
 mod obstacles;
 mod outages;
