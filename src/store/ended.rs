@@ -31,6 +31,9 @@ pub(crate) struct EndedLoop {
     /// The cost for display; `None` if it is unknown.
     pub(crate) cost: Option<String>,
     pub(crate) workspace: PathBuf,
+    /// The time of the last event, in milliseconds since 1970; 0 if it is unknown.
+    #[serde(default)]
+    pub(crate) changed_ms: i64,
 }
 
 impl EndedLoop {
@@ -52,6 +55,7 @@ impl EndedLoop {
             iteration: state.iteration_label(state.iteration),
             cost: state.cost_text(),
             workspace: state.plan.workspace.clone(),
+            changed_ms: state.wall_ms,
         })
     }
 

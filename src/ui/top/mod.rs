@@ -16,8 +16,8 @@ mod tracker;
 
 use crate::lifecycle::watcher::{Waker, was_woken};
 use crate::store::StateDir;
+use crate::ui::age::now_ms;
 use input::InputDecoder;
-use jiff::Timestamp;
 use model::{SteerCommand, TopEffect, TopEvent, TopModel};
 use ratatui::Terminal;
 use reader::LoopReader;
@@ -68,10 +68,6 @@ pub(crate) fn run(state_dir: StateDir, name: Option<&str>) -> io::Result<()> {
         ended,
     };
     program.run()
-}
-
-fn now_ms() -> i64 {
-    Timestamp::now().as_millisecond()
 }
 
 /// A command that ended: its arguments, what it printed, and whether it succeeded.

@@ -116,13 +116,11 @@ pub(super) struct LiveNumbers {
 }
 
 impl LoopSummary {
-    /// Returns the summary of a loop whose state was read. `changed_ms` is the time of its last
-    /// event.
+    /// Returns the summary of a loop whose state was read.
     pub(super) fn new(
         view: &LoopView,
         liveness: Liveness,
         repository: String,
-        changed_ms: i64,
         live: &LiveNumbers,
     ) -> Self {
         let LoopView { header, state, .. } = view;
@@ -139,7 +137,7 @@ impl LoopSummary {
             since_ms: if is_running {
                 header.created_ms
             } else {
-                changed_ms
+                state.wall_ms
             },
             doing: doing(state, liveness, &live.doing),
             details: Some(details(view, liveness)),
@@ -147,7 +145,7 @@ impl LoopSummary {
     }
 
     /// Returns the summary of a loop that has ended, without details.
-    pub(super) fn ended(ended: EndedLoop, repository: String, changed_ms: i64) -> Self {
+    pub(super) fn ended(ended: EndedLoop, repository: String) -> Self {
         Self {
             name: ended.name,
             parent: ended.parent,
@@ -156,7 +154,7 @@ impl LoopSummary {
             state: ended.status.as_str().to_owned(),
             iteration: short_iteration(&ended.iteration),
             cost: ended.cost.map(|cost| short_cost(&cost)),
-            since_ms: changed_ms,
+            since_ms: ended.changed_ms,
             doing: String::new(),
             details: None,
         }

@@ -141,7 +141,7 @@ impl LoopTracker {
                 }
                 let repository = one.summary.repository.clone();
                 let live = one.tail.numbers(&view.state);
-                LoopSummary::new(view, one.liveness, repository, stamp.changed_ms(), &live)
+                LoopSummary::new(view, one.liveness, repository, &live)
             }
             _ => self.read(name, &dir, stamp, is_shown),
         };
@@ -157,18 +157,21 @@ impl LoopTracker {
 
     /// Reads a loop, and keeps what is needed to notice its next change.
     fn read(&mut self, name: &str, dir: &LoopDir, stamp: FileStamp, is_shown: bool) -> LoopSummary {
-        let changed_ms = stamp.changed_ms();
         let mut tail = self
             .loops
             .get_mut(name)
             .map(|one| std::mem::take(&mut one.tail))
             .unwrap_or_default();
-        let ended = EndedLoop::read(dir).filter(|ended| !is_shown && ended.workspace.exists());
+        // The summary does not name the repository of a worktree that is gone, and those of older
+        // versions have no time.
+        let is_enough = |ended: &EndedLoop| ended.workspace.exists() && ended.changed_ms > 0;
+        let ended = (!is_shown).then(|| EndedLoop::read(dir)).flatten();
+        let ended = ended.filter(is_enough);
         let mut liveness = Liveness::Idle;
         let mut view = None;
         let summary = if let Some(ended) = ended {
             let repository = self.repository(&ended.workspace);
-            LoopSummary::ended(ended, repository, changed_ms)
+            LoopSummary::ended(ended, repository)
         } else {
             // Check the lock first, to see everything that an exiting runner wrote.
             liveness = current_liveness(dir);
@@ -193,11 +196,11 @@ impl LoopTracker {
                     } else {
                         super::summary::LiveNumbers::default()
                     };
-                    let summary = LoopSummary::new(&read, liveness, repository, changed_ms, &live);
+                    let summary = LoopSummary::new(&read, liveness, repository, &live);
                     view = is_running.then(|| Box::new(read));
                     summary
                 }
-                Err(error) => LoopSummary::unreadable(name, &error.to_string(), changed_ms),
+                Err(error) => LoopSummary::unreadable(name, &error.to_string(), stamp.changed_ms()),
             }
         };
         let tracked = TrackedLoop {

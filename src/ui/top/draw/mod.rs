@@ -7,6 +7,8 @@ mod page;
 mod strip;
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+pub(super) use tests::iteration;
 mod text;
 
 pub(super) use list::{list_height, list_row_at};
