@@ -62,7 +62,7 @@ pub(crate) enum Command {
     Resume(ResumeArgs),
     /// Show a loop's state
     Status(StatusArgs),
-    /// List all loops
+    /// List loops: running ones first, then by age
     Ls(LsArgs),
     /// Watch and steer all loops on one screen
     #[command(
@@ -72,6 +72,10 @@ pub(crate) enum Command {
     Top(TopArgs),
     /// Print the agent's output
     Logs(LogsArgs),
+    /// Show what a loop did, iteration by iteration
+    #[command(after_help = "Examples:\n  ralph show shop       all iterations\n  \
+        ralph show shop 7     the prompt, the activity, the checks and the diff of iteration 7")]
+    Show(ShowArgs),
     /// Show what changed between two checkpoints
     #[command(
         after_help = "A checkpoint has the number of its iteration; 0 is the loop's start. `best` and `undo` are \
@@ -335,6 +339,15 @@ pub(crate) struct LsArgs {
     /// Print only the names
     #[arg(long, conflicts_with = "json")]
     pub(crate) names: bool,
+    /// List archived loops too
+    #[arg(long)]
+    pub(crate) all: bool,
+    /// List only loops in this state, such as running or crashed; repeatable
+    #[arg(long, value_name = "STATE", value_delimiter = ',')]
+    pub(crate) state: Vec<String>,
+    /// List only loops of this repository
+    #[arg(long)]
+    pub(crate) here: bool,
 }
 
 /// The arguments of `ralph top`.
@@ -358,6 +371,19 @@ pub(crate) struct LogsArgs {
     /// Print the agent's raw event stream instead of rendering it
     #[arg(long)]
     pub(crate) raw: bool,
+}
+
+/// The arguments of `ralph show`.
+#[derive(Debug, Args)]
+pub(crate) struct ShowArgs {
+    /// The loop
+    pub(crate) name: String,
+    /// Show everything about this iteration
+    #[arg(value_name = "N")]
+    pub(crate) iteration: Option<u32>,
+    /// Print a JSON object
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 /// The arguments of `ralph diff`.

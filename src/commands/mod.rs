@@ -30,6 +30,7 @@ mod say;
 mod script;
 mod selftest;
 mod set;
+mod show;
 mod spawn;
 mod status;
 mod supervise;
@@ -77,6 +78,7 @@ fn dispatch(command: Command) -> Result<ExitCode, CommandError> {
         Command::Ls(args) => ls::ls(&args),
         Command::Top(args) => top::top(&args),
         Command::Logs(args) => logs::logs(&args),
+        Command::Show(args) => show::show(&args),
         Command::Diff(args) => diff::diff(&args),
         Command::Rewind(args) => rewind::rewind(&args),
         Command::Receipt(args) => receipt::receipt(&args),

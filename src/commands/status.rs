@@ -5,10 +5,14 @@ use super::plugin::conflicting_plugin;
 use crate::cli::StatusArgs;
 use crate::engine::ExitCode;
 use crate::lifecycle::error::CommandError;
+use crate::lifecycle::history::LoopHistory;
 use crate::lifecycle::live_view::live;
 use crate::lifecycle::session::client_of;
-use crate::ui::print::{print_json, print_text};
+use crate::ui::print::{print_json, print_styled, print_text};
+use crate::ui::show::ViewStyle;
 use crate::ui::status::{object, text};
+use crate::ui::status_view::status_view;
+use crate::ui::tty::{is_terminal, use_color, width};
 
 pub(crate) fn status(args: &StatusArgs) -> Result<ExitCode, CommandError> {
     let mut handle = open(&args.name)?;
@@ -17,7 +21,18 @@ pub(crate) fn status(args: &StatusArgs) -> Result<ExitCode, CommandError> {
     if args.json {
         print_json(&object(&handle.view, handle.liveness, &directory).to_string())?;
     } else {
-        print_text(&text(&handle.view, handle.liveness, &directory))?;
+        if is_terminal() {
+            let mut history = LoopHistory::read(&handle.dir, handle.liveness, &mut |_, _| {})?;
+            // This view has the requests in the inbox, too.
+            history.view = handle.view.clone();
+            let style = ViewStyle {
+                width: width(),
+                color: use_color(),
+            };
+            print_styled(status_view(&history, &directory, style))?;
+        } else {
+            print_text(&text(&handle.view, handle.liveness, &directory))?;
+        }
         let state = &handle.view.state;
         let client = client_of(state).filter(|_| state.is_in_session());
         if let Some((client, plugin)) =

@@ -168,6 +168,19 @@ pub struct OutcomeSummary {
 }
 
 impl Status {
+    /// All states, in the order in which a loop can have them.
+    pub(crate) const ALL: [Self; 9] = [
+        Self::Starting,
+        Self::Running,
+        Self::Paused,
+        Self::Done,
+        Self::Failed,
+        Self::Blocked,
+        Self::Waiting,
+        Self::Stopped,
+        Self::Crashed,
+    ];
+
     /// Returns the name used in JSON and in messages.
     pub(crate) fn as_str(self) -> &'static str {
         match self {

@@ -41,6 +41,8 @@ pub(crate) struct PastIteration {
     pub(crate) ended_ms: Option<i64>,
     /// What is known about the agent's run; `None` while it runs.
     pub(crate) record: Option<Iteration>,
+    /// Whether its agent's promise was inside a sentence, where it does not count.
+    pub(crate) promise_in_sentence: bool,
     /// The results of its checks, in the plan's order; `None` for a check that did not run.
     pub(crate) checks: Vec<Option<CheckReport>>,
     /// The results of its second look, in the plan's order; empty if there was none.
@@ -101,6 +103,19 @@ impl LoopHistory {
             .iterations
             .binary_search_by_key(&number, |one| one.number);
         at.ok().map(|at| &self.iterations[at])
+    }
+
+    /// Returns whether this iteration is running now.
+    pub(crate) fn is_running(&self, one: &PastIteration) -> bool {
+        let is_newest = self.view.state.iteration == one.number;
+        self.liveness == Liveness::Running && one.record.is_none() && is_newest
+    }
+
+    /// Returns how long the loop rested after an iteration, in milliseconds; `None` if no other one
+    /// has started since.
+    pub(crate) fn rest_after(&self, one: &PastIteration) -> Option<u64> {
+        let next = self.iteration(one.number + 1)?;
+        Some(next.started_ms.abs_diff(one.ended_ms?))
     }
 
     /// Returns the trees before and after an iteration, for a comparison; `None` if one of them has
@@ -164,12 +179,20 @@ impl Builder {
                     started_ms: line.at_ms,
                     ended_ms: None,
                     record: None,
+                    promise_in_sentence: false,
                     checks: vec![None; state.plan.proof.checks.len()],
                     second_look: Vec::new(),
                     touched: None,
                     tree: None,
                     commits: Vec::new(),
                 });
+            }
+            Event::Ended {
+                iteration, report, ..
+            } => {
+                if let Some(one) = self.find(*iteration) {
+                    one.promise_in_sentence = report.signals.promise_in_sentence;
+                }
             }
             Event::Checked {
                 iteration,

@@ -31,10 +31,16 @@ pub(crate) struct EndedLoop {
     /// The cost for display; `None` if it is unknown.
     pub(crate) cost: Option<String>,
     pub(crate) workspace: PathBuf,
-    /// The time of the last event, in milliseconds since 1970; 0 if it is unknown.
-    #[serde(default)]
-    pub(crate) changed_ms: i64,
+    /// The top of the repository, even if the loop worked in a worktree.
+    pub(crate) repository: PathBuf,
+    /// The time of the last event, in milliseconds since 1970.
+    pub(crate) ended_ms: i64,
+    /// The reason for the outcome, for people.
+    pub(crate) detail: String,
 }
+
+/// The most characters of a reason that are kept.
+const DETAIL_MAX: usize = 200;
 
 impl EndedLoop {
     /// Returns the summary of a state; `None` if the loop has not ended.
@@ -44,6 +50,7 @@ impl EndedLoop {
         header: &super::JournalHeader,
         state: &State,
     ) -> Option<Self> {
+        let detail = state.outcome_summary()?.detail;
         Some(Self {
             by: by.to_owned(),
             offset,
@@ -55,7 +62,9 @@ impl EndedLoop {
             iteration: state.iteration_label(state.iteration),
             cost: state.cost_text(),
             workspace: state.plan.workspace.clone(),
-            changed_ms: state.wall_ms,
+            repository: state.plan.repository().to_owned(),
+            ended_ms: state.wall_ms,
+            detail: detail.chars().take(DETAIL_MAX).collect(),
         })
     }
 

@@ -1,7 +1,8 @@
 //! Reads journals with any content, as commands and runners do, for tests and fuzzers. Not part of
 //! the API.
 
-use super::status::{LoopRow, line, object, table, text};
+use super::loop_table::{LoopRow, table};
+use super::status::{line, object, text};
 use crate::engine::{Effect, Liveness};
 use crate::store::{Journal, JournalLine, LoopDir, LoopView, cache};
 use std::path::{Path, PathBuf};
@@ -77,7 +78,8 @@ impl JournalContent {
             shown.push(object(view, liveness, "/loops/a").to_string());
             shown.push(text(view, liveness, "/loops/a"));
             shown.push(line(&view.state, liveness));
-            shown.push(table(vec![LoopRow::new(view, liveness)], Some(80)));
+            let row = LoopRow::new(&LoopDir::new("/loops/a".into()), view, liveness);
+            shown.push(table(vec![row], Some(80), false, 0).into_string());
         }
         shown
     }

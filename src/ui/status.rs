@@ -1,17 +1,17 @@
-//! Formats the status of loops for `ralph status` and `ralph ls`, as text and as JSON.
+//! Formats the status of a loop for `ralph status`, as text and as JSON.
 
+use super::age::date_time;
 use super::cost::cost_of_limit;
 use super::event_line::{check_command, seconds, verdict};
 use super::{
-    display_width, label_text, look_text, loop_order, one_line, outcome_text, rest_text,
-    truncate_to_width, worktree_text,
+    TextStyle, label_text, look_text, one_line, outcome_text, rest_text, truncate_to_width,
+    worktree_text,
 };
-use crate::engine::display::char_width;
 use crate::engine::event::Request;
 use crate::engine::limits::LIMITS;
 use crate::engine::task_text::{task_name, task_verdict};
 use crate::engine::{Amount, Limit, Liveness, Outcome, Phase, State, Status};
-use crate::store::{EndedLoop, LoopView, rfc3339};
+use crate::store::{LoopView, rfc3339};
 use serde_json::{Value, json};
 
 /// Returns a loop's status as a JSON object.
@@ -29,6 +29,7 @@ pub(crate) fn object(view: &LoopView, liveness: Liveness, directory: &str) -> Va
         "started": rfc3339(header.created_ms),
         "last_iteration_started": state.iteration_wall_ms.map(rfc3339),
         "resting_until": resting_until(state).map(rfc3339),
+        "pending": pending(state),
         "consecutive_failures": state.consecutive_failures,
         "total_failures": state.total_failures,
         "cost_usd": state.reported_cost(),
@@ -138,17 +139,26 @@ pub(super) fn resting_until(state: &State) -> Option<i64> {
 }
 
 /// A row of the status: a label and its value.
-type StatusRow = (&'static str, String);
+pub(super) type StatusRow = (&'static str, String);
 
 /// Returns a loop's status as text, one row per line.
 pub(crate) fn text(view: &LoopView, liveness: Liveness, directory: &str) -> String {
+    let rows = rows(view, liveness, directory);
+    let lines = rows
+        .iter()
+        .map(|(name, value)| format!("{name}: {}", one_line(value)));
+    lines.collect::<Vec<_>>().join("\n") + "\n"
+}
+
+/// Returns all rows of a loop's status.
+pub(super) fn rows(view: &LoopView, liveness: Liveness, directory: &str) -> Vec<StatusRow> {
     let LoopView { header, state, .. } = view;
     let running = state.status(liveness) == Status::Running;
     let mut rows = vec![
         ("Ralph Loop", header.name.clone()),
         ("Status", line(state, liveness)),
         ("Iteration", state.iteration_label(state.iteration)),
-        ("Started", local(header.created_ms)),
+        ("Started", date_time(header.created_ms)),
     ];
     rows.extend(progress_rows(state, running));
     rows.extend(proof_rows(state));
@@ -178,10 +188,7 @@ pub(crate) fn text(view: &LoopView, liveness: Liveness, directory: &str) -> Stri
     }
     rows.push(("Logs", directory.to_owned()));
     rows.extend(outcome_text::advice(header, state, liveness).map(|text| ("Next", text)));
-    let lines = rows
-        .iter()
-        .map(|(name, value)| format!("{name}: {}", one_line(value)));
-    lines.collect::<Vec<_>>().join("\n") + "\n"
+    rows
 }
 
 /// Returns the rows about the loop's progress and its usage.
@@ -192,11 +199,11 @@ fn progress_rows(state: &State, running: bool) -> Vec<StatusRow> {
     } else {
         "Last iteration started"
     };
-    rows.extend(state.iteration_wall_ms.map(|at| (newest, local(at))));
+    rows.extend(state.iteration_wall_ms.map(|at| (newest, date_time(at))));
     rows.extend(resting_until(state).map(|at| {
         let days = rest_text::days_left(at, state.wall_ms);
         let days = days.map(|days| format!(" — {days} from the last event"));
-        ("Resting until", local(at) + &days.unwrap_or_default())
+        ("Resting until", date_time(at) + &days.unwrap_or_default())
     }));
     rows.push((
         "Consecutive failures",
@@ -219,6 +226,11 @@ fn progress_rows(state: &State, running: bool) -> Vec<StatusRow> {
         activity(state)
             .filter(|_| running)
             .map(|text| ("Now", text)),
+    );
+    rows.extend(
+        pending(state)
+            .filter(|_| running)
+            .map(|request| ("Pending", format!("{request} after this iteration"))),
     );
     rows.push(("Active time", state.usage_of(Limit::Time)));
     rows.push((
@@ -274,6 +286,16 @@ fn agent_row(state: &State) -> StatusRow {
     }
 }
 
+/// Returns the style of a loop's status.
+pub(super) fn status_style(status: Status) -> TextStyle {
+    match status {
+        Status::Done => TextStyle::Green,
+        Status::Failed | Status::Crashed => TextStyle::Red,
+        Status::Blocked | Status::Waiting | Status::Paused | Status::Stopped => TextStyle::Yellow,
+        Status::Starting | Status::Running => TextStyle::Bold,
+    }
+}
+
 /// Formats the status and its reason: `done (every check is green)`.
 pub(crate) fn line(state: &State, liveness: Liveness) -> String {
     let status = state.status(liveness).as_str();
@@ -285,7 +307,7 @@ pub(crate) fn line(state: &State, liveness: Liveness) -> String {
 }
 
 /// Returns the status for `ralph ls`, marked if the loop rests because of an agent's usage limit.
-fn short_status(state: &State, liveness: Liveness) -> String {
+pub(super) fn short_status(state: &State, liveness: Liveness) -> String {
     let is_resting = liveness == Liveness::Running
         && matches!(
             state.phase,
@@ -299,6 +321,17 @@ fn short_status(state: &State, liveness: Liveness) -> String {
         format!("{status}, resting")
     } else {
         status.to_owned()
+    }
+}
+
+/// Returns what the loop will do as soon as it can, because a person asked for it; `None` if it goes
+/// on.
+fn pending(state: &State) -> Option<&'static str> {
+    match state.request {
+        Request::Go => None,
+        _ if state.outcome().is_some() || state.phase == Phase::Paused => None,
+        Request::Pause | Request::PauseNow => Some("pause"),
+        Request::Stop | Request::StopNow => Some("stop"),
     }
 }
 
@@ -348,135 +381,4 @@ pub(super) fn task(state: &State) -> String {
             .map(|file| file.display().to_string())
             .unwrap_or_default(),
     }
-}
-
-fn local(ms: i64) -> String {
-    jiff::Timestamp::from_millisecond(ms)
-        .map(|at| {
-            at.to_zoned(jiff::tz::TimeZone::system())
-                .strftime("%Y-%m-%d %H:%M:%S")
-                .to_string()
-        })
-        .unwrap_or_default()
-}
-
-/// The cost of a loop in [`table`] if no agent reported one.
-const UNKNOWN_COST: &str = "?";
-
-/// One row of [`table`].
-pub(crate) struct LoopRow {
-    parent: Option<String>,
-    cells: [String; 5],
-}
-
-impl LoopRow {
-    pub(crate) fn new(view: &LoopView, liveness: Liveness) -> Self {
-        let LoopView { header, state, .. } = view;
-        let cells = [
-            header.name.clone(),
-            short_status(state, liveness),
-            state.iteration_label(state.iteration),
-            state.cost_text().unwrap_or_else(|| UNKNOWN_COST.into()),
-            one_line(&state.plan.workspace.display().to_string()),
-        ];
-        Self {
-            parent: header.parent.clone(),
-            cells,
-        }
-    }
-
-    /// Returns the row of a loop that has ended.
-    pub(crate) fn ended(ended: EndedLoop) -> Self {
-        let cells = [
-            ended.name,
-            ended.status.as_str().to_owned(),
-            ended.iteration,
-            ended.cost.unwrap_or_else(|| UNKNOWN_COST.into()),
-            one_line(&ended.workspace.display().to_string()),
-        ];
-        Self {
-            parent: ended.parent,
-            cells,
-        }
-    }
-}
-
-/// The fewest columns that are worth a column of workspaces or names.
-const COLUMN_MIN: usize = 12;
-
-/// Returns the table of all loops, each child loop below its parent. In a terminal of `columns`
-/// columns, long workspaces lose their beginning and long names their end; in a narrow one, the
-/// workspaces are left out.
-pub(crate) fn table(mut loops: Vec<LoopRow>, columns: Option<usize>) -> String {
-    loops.sort_by_cached_key(|row| loop_order::natural_key(&row.cells[0]));
-    let head = ["NAME", "STATUS", "ITERATION", "COST", "WORKSPACE"].map(str::to_owned);
-    let mut rows = vec![head];
-    let names: Vec<_> = loops
-        .iter()
-        .map(|row| (&row.cells[0][..], row.parent.as_deref()))
-        .collect();
-    for (depth, at) in loop_order::in_order(&names) {
-        let mut cells = loops[at].cells.clone();
-        cells[0] = loop_order::indented(&cells[0], depth);
-        rows.push(cells);
-    }
-    let width = |column: usize| {
-        rows.iter()
-            .map(|row| display_width(&row[column]))
-            .max()
-            .unwrap_or(0)
-    };
-    let mut widths = [0, 1, 2, 3, 4].map(width);
-    if let Some(columns) = columns {
-        // Two spaces follow every column but the last.
-        let others: usize = widths[1..4].iter().map(|width| width + 2).sum();
-        let left = columns.saturating_sub(others + 2);
-        let for_name = left.saturating_sub(2 + widths[4].min(COLUMN_MIN));
-        if left < 2 * COLUMN_MIN {
-            widths[4] = 0;
-            widths[0] = widths[0].min(left.max(COLUMN_MIN));
-        } else {
-            widths[0] = widths[0].min(for_name);
-            widths[4] = widths[4].min(left - widths[0]);
-        }
-    }
-    let mut text = String::new();
-    for row in &rows {
-        let cells = row
-            .iter()
-            .zip(widths)
-            .enumerate()
-            .map(|(column, (cell, width))| {
-                let cell = match column {
-                    4 => keep_end(cell, width),
-                    _ => truncate_to_width(cell, width),
-                };
-                let pad = width.saturating_sub(display_width(&cell));
-                cell + &" ".repeat(pad)
-            });
-        text.push_str(cells.collect::<Vec<_>>().join("  ").trim_end());
-        text.push('\n');
-    }
-    text
-}
-
-/// Cuts the beginning of a path to fit into `width` columns; empty if that is 0.
-fn keep_end(path: &str, width: usize) -> String {
-    if display_width(path) <= width || width == 0 {
-        return if width == 0 {
-            String::new()
-        } else {
-            path.to_owned()
-        };
-    }
-    let mut left = width - 1;
-    let end: Vec<char> = path
-        .chars()
-        .rev()
-        .map_while(|c| {
-            left = left.checked_sub(char_width(c))?;
-            Some(c)
-        })
-        .collect();
-    std::iter::once('…').chain(end.into_iter().rev()).collect()
 }

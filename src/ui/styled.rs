@@ -48,8 +48,19 @@ impl StyledText {
         self
     }
 
+    /// Adds a line in one style.
+    pub(crate) fn push_line(&mut self, text: &str, style: TextStyle) -> &mut Self {
+        self.push_styled(text, style).push("\n")
+    }
+
     pub(crate) fn push_styled(&mut self, text: &str, style: TextStyle) -> &mut Self {
         self.text.push_str(&styled(text, style, self.color));
+        self
+    }
+
+    /// Adds text that has been cleaned, and may have styles of its own.
+    pub(super) fn push_cleaned(&mut self, text: &str) -> &mut Self {
+        self.text.push_str(text);
         self
     }
 

@@ -21,7 +21,7 @@ use super::limits::Limits;
 use super::session::ClientSession;
 use super::usage::Prices;
 use serde::{Deserialize, Serialize};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// The rules of journals that name none: a check that turns green proves the work without a claim.
 pub(crate) const FIRST_RULES: u32 = 1;
@@ -99,6 +99,16 @@ impl Plan {
     /// journal folds as it did then.
     pub(crate) fn has_first_rules(&self) -> bool {
         self.rules == FIRST_RULES
+    }
+
+    /// Returns the top of the repository whose worktree the loop works in, or else the workspace.
+    pub(crate) fn repository(&self) -> &Path {
+        let git_dir = self
+            .worktree
+            .as_ref()
+            .map(|worktree| worktree.repository.as_path());
+        let git_dir = git_dir.filter(|dir| dir.ends_with(".git"));
+        git_dir.and_then(Path::parent).unwrap_or(&self.workspace)
     }
 
     /// Returns the path, relative to the workspace, of the log with the full output of a check or

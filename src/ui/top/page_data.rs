@@ -6,6 +6,7 @@ use crate::engine::event::CheckReport;
 use crate::engine::format::{dollars, duration};
 use crate::engine::plain_text::plain_lines;
 use crate::engine::{Event, Liveness};
+use crate::lifecycle::handle::with_session;
 use crate::lifecycle::history::{LoopHistory, PastIteration};
 use crate::store::{LoopDir, Result};
 use crate::ui::event_line::{self, verdict};
@@ -67,6 +68,8 @@ pub(super) struct TimedLine {
 /// A loop's past, as its page shows it.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct PageData {
+    /// Whether a process works on the loop.
+    pub(super) is_running: bool,
     pub(super) iterations: Vec<IterationRow>,
     pub(super) checks: Vec<CheckRow>,
     pub(super) timeline: Vec<TimedLine>,
@@ -145,10 +148,10 @@ pub(super) enum PageUpdate {
 }
 
 /// Reads a loop's past.
-pub(super) fn read_past(dir: &LoopDir) -> Result<(PageData, LoopHistory)> {
+pub(super) fn read_past(dir: &LoopDir, liveness: Liveness) -> Result<(PageData, LoopHistory)> {
     let (mut timeline, mut notes) = (Vec::new(), Vec::new());
     let mut asked = None;
-    let history = LoopHistory::read(dir, Liveness::Idle, &mut |line, state| {
+    let mut history = LoopHistory::read(dir, liveness, &mut |line, state| {
         for (text, style) in event_line::lines(&line.event, state) {
             let text = one_line(&text);
             push(&mut timeline, line.at_ms, &text, Some(style));
@@ -169,22 +172,23 @@ pub(super) fn read_past(dir: &LoopDir) -> Result<(PageData, LoopHistory)> {
         }
         asked.clone_from(&state.question);
     })?;
+    history.liveness = with_session(liveness, &history.view.state);
+    let all = || history.iterations.iter();
     let state = &history.view.state;
     let checks = state.plan.proof.checks.iter();
     let data = PageData {
+        is_running: history.liveness == Liveness::Running,
         checks: checks
             .map(|check| CheckRow {
                 command: one_line(&check.command),
                 slug: check.slug.clone(),
             })
             .collect(),
-        iterations: history.iterations.iter().map(iteration_row).collect(),
+        iterations: all().map(|one| iteration_row(&history, one)).collect(),
         trees: history
             .trees_of_all()
             .map(|(from, to)| (from.to_owned(), to.to_owned())),
-        newest_tree: history
-            .iterations
-            .iter()
+        newest_tree: all()
             .rev()
             .find(|one| one.tree.is_some())
             .map_or(0, |one| one.number),
@@ -214,7 +218,7 @@ fn note(lines: &mut Vec<TimedLine>, at_ms: i64, by: &str, text: &str, style: Tex
     push(lines, 0, "", None);
 }
 
-fn iteration_row(one: &PastIteration) -> IterationRow {
+fn iteration_row(history: &LoopHistory, one: &PastIteration) -> IterationRow {
     let result = |report: &CheckReport| CheckResult {
         green: report.is_green(),
         text: one_line(&verdict(report)),
@@ -222,7 +226,10 @@ fn iteration_row(one: &PastIteration) -> IterationRow {
     };
     IterationRow {
         number: one.number,
-        mark: IterationMark::new(one.record.as_ref(), &one.checks),
+        mark: match &one.record {
+            Some(record) => IterationMark::new(record, &one.checks),
+            None => IterationMark::of_open(history.is_running(one)),
+        },
         agent: one_line(&one.agent),
         started_ms: one.started_ms,
         ms: one.record.as_ref().map(|record| record.ms),

@@ -9,6 +9,8 @@ use super::page_data::{
 };
 use super::summary::LoopSummary;
 use super::tracker::LoopTracker;
+use crate::engine::Liveness;
+use crate::lifecycle::handle::current_liveness;
 use crate::lifecycle::history::LoopHistory;
 use crate::lifecycle::watcher::{THREAD_STACK_SIZE, WakeReason, Waker, WakingWatcher};
 use crate::os::regular_file;
@@ -193,7 +195,8 @@ fn stamp(path: &Path) -> Stamp {
 struct PageReader {
     name: String,
     dir: LoopDir,
-    journal: Option<Stamp>,
+    /// The journal that was read, and whether a runner worked on the loop.
+    journal: Option<(Stamp, Liveness)>,
     history: Option<LoopHistory>,
     past: Arc<PageData>,
     /// The iteration whose activity is read.
@@ -231,10 +234,11 @@ impl PageReader {
     /// Reads what changed in the part that is shown.
     fn read(&mut self, request: &PageRequest) -> Vec<PageUpdate> {
         let mut updates = Vec::new();
-        let journal = stamp(&self.dir.journal());
+        let liveness = current_liveness(&self.dir);
+        let journal = (stamp(&self.dir.journal()), liveness);
         if self.journal != Some(journal) {
             self.journal = Some(journal);
-            match read_past(&self.dir) {
+            match read_past(&self.dir, liveness) {
                 Ok((past, history)) => {
                     self.history = Some(history);
                     self.past = Arc::new(past);

@@ -28,11 +28,8 @@ pub(super) enum IterationMark {
 }
 
 impl IterationMark {
-    /// Returns the mark of an iteration with this record, or of a running one.
-    pub(super) fn new(record: Option<&Iteration>, checks: &[Option<CheckReport>]) -> Self {
-        let Some(record) = record else {
-            return Self::Running;
-        };
+    /// Returns the mark of an iteration whose agent has ended.
+    pub(super) fn new(record: &Iteration, checks: &[Option<CheckReport>]) -> Self {
         let ran = checks.iter().flatten().count();
         let green = checks.iter().flatten().filter(|one| one.is_green()).count();
         match () {
@@ -42,6 +39,15 @@ impl IterationMark {
             () if green == checks.len() => Self::Green,
             () if green == 0 => Self::Red,
             () => Self::Partial,
+        }
+    }
+
+    /// Returns the mark of an iteration whose agent has not ended.
+    pub(super) fn of_open(is_running: bool) -> Self {
+        if is_running {
+            Self::Running
+        } else {
+            Self::Interrupted
         }
     }
 
@@ -154,8 +160,8 @@ impl LoopSummary {
             state: ended.status.as_str().to_owned(),
             iteration: short_iteration(&ended.iteration),
             cost: ended.cost.map(|cost| short_cost(&cost)),
-            since_ms: ended.changed_ms,
-            doing: String::new(),
+            since_ms: ended.ended_ms,
+            doing: one_line(&ended.detail),
             details: None,
         }
     }
@@ -259,11 +265,11 @@ fn details(view: &LoopView, liveness: Liveness) -> LoopDetails {
     let mut strip: Vec<_> = state
         .recent
         .iter()
-        .map(|one| IterationMark::new(Some(one), &one.checks))
+        .map(|one| IterationMark::new(one, &one.checks))
         .collect();
     let is_open = state.recent.back().map(|one| one.number) != Some(state.iteration);
-    if liveness == Liveness::Running && is_open && state.iteration > 0 {
-        strip.push(IterationMark::Running);
+    if is_open && state.iteration > 0 {
+        strip.push(IterationMark::of_open(liveness == Liveness::Running));
     }
     let checks = state.plan.proof.checks.iter().zip(&state.checks);
     let red = state.checks.iter().flatten().filter(|one| !one.is_green());

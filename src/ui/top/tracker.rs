@@ -6,6 +6,8 @@ use crate::engine::{Liveness, Phase, Status};
 use crate::git::project;
 use crate::lifecycle::handle::{current_liveness, with_session};
 use crate::store::{EndedLoop, LoopDir, LoopView, StateDir, view_with_inbox};
+use crate::ui::age::short_path;
+use crate::ui::one_line;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -58,7 +60,6 @@ pub(super) struct LoopTracker {
     loops: BTreeMap<String, TrackedLoop>,
     /// The repository of each workspace.
     repositories: HashMap<PathBuf, String>,
-    home: Option<PathBuf>,
 }
 
 impl LoopTracker {
@@ -67,7 +68,6 @@ impl LoopTracker {
             state_dir,
             loops: BTreeMap::new(),
             repositories: HashMap::new(),
-            home: std::env::var_os("HOME").map(PathBuf::from),
         }
     }
 
@@ -162,15 +162,11 @@ impl LoopTracker {
             .get_mut(name)
             .map(|one| std::mem::take(&mut one.tail))
             .unwrap_or_default();
-        // The summary does not name the repository of a worktree that is gone, and those of older
-        // versions have no time.
-        let is_enough = |ended: &EndedLoop| ended.workspace.exists() && ended.changed_ms > 0;
         let ended = (!is_shown).then(|| EndedLoop::read(dir)).flatten();
-        let ended = ended.filter(is_enough);
         let mut liveness = Liveness::Idle;
         let mut view = None;
         let summary = if let Some(ended) = ended {
-            let repository = self.repository(&ended.workspace);
+            let repository = self.repository(&ended.repository);
             LoopSummary::ended(ended, repository)
         } else {
             // Check the lock first, to see everything that an exiting runner wrote.
@@ -178,11 +174,7 @@ impl LoopTracker {
             match view_with_inbox(dir) {
                 Ok(read) => {
                     liveness = with_session(liveness, &read.state);
-                    let workspace = match &read.state.plan.worktree {
-                        Some(own) => own.from.clone(),
-                        None => read.state.plan.workspace.clone(),
-                    };
-                    let repository = self.repository(&workspace);
+                    let repository = self.repository(read.state.plan.repository());
                     let is_running = liveness == Liveness::Running
                         && matches!(
                             read.state.phase,
@@ -223,15 +215,7 @@ impl LoopTracker {
         if let Some(known) = self.repositories.get(workspace) {
             return known.clone();
         }
-        let top = project(workspace);
-        let home = self.home.as_deref();
-        let below_home = home.and_then(|home| top.strip_prefix(home).ok());
-        let shown = match below_home {
-            Some(rest) if rest.as_os_str().is_empty() => "~".into(),
-            Some(rest) => format!("~/{}", rest.display()),
-            None => top.display().to_string(),
-        };
-        let shown = crate::ui::one_line(&shown);
+        let shown = one_line(&short_path(&project(workspace)));
         self.repositories
             .insert(workspace.to_owned(), shown.clone());
         shown

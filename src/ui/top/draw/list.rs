@@ -3,9 +3,10 @@
 use super::super::model::{ListRow, StateFilter, TopModel};
 use super::super::summary::{LoopDetails, LoopSummary};
 use super::strip::mark_style;
-use super::{put, rule, short_age};
+use super::{put, rule};
 use crate::engine::Status;
 use crate::engine::format::plural;
+use crate::ui::age::age;
 use crate::ui::top::theme::Theme;
 use crate::ui::{display_width, truncate_to_width};
 use ratatui::buffer::Buffer;
@@ -247,11 +248,7 @@ fn draw_row(
         columns.cost,
         Style::new(),
     );
-    next(
-        &short_age(now_ms - summary.since_ms),
-        columns.age,
-        theme.dim(),
-    );
+    next(&age(summary.since_ms, now_ms), columns.age, theme.dim());
     next(&summary.doing, columns.doing, Style::new());
     if let Some(details) = &summary.details
         && columns.strip > 0

