@@ -15,6 +15,8 @@ use std::path::PathBuf;
 const LINES_MAX: usize = 2000;
 /// A line of text that is longer, in bytes, is cut.
 const LINE_MAX: usize = 4000;
+/// The number of lines among which the end of a final message is looked for.
+const RECENT: usize = 50;
 /// The size of the screen on which the output of terminal agents is shown.
 const SCREEN: (NonZero<u16>, NonZero<u16>) =
     (NonZero::new(40).unwrap(), NonZero::new(132).unwrap());
@@ -84,6 +86,7 @@ impl ActivityLines {
                 let text = rest_text::near_limit(limit, *used, *until_ms, at_ms);
                 self.push(at_ms, ActivityKind::Problem, &text);
             }
+            Act::Finished(text) => self.add_final_message(at_ms, text),
             Act::SideOutput(line) => self.push(at_ms, ActivityKind::Side, line),
             Act::Failed { why, .. } => {
                 for line in why.lines().filter(|line| !line.trim().is_empty()) {
@@ -136,6 +139,19 @@ impl ActivityLines {
             if piece.ends_with('\n') {
                 self.close();
             }
+        }
+    }
+
+    /// Adds the agent's final message, unless its text was shown when it arrived.
+    fn add_final_message(&mut self, at_ms: i64, text: &str) {
+        self.close();
+        let text = text.trim();
+        let last = clean(text.lines().next_back().unwrap_or_default()).into_owned();
+        let recent = self.lines.iter().rev().take(RECENT).rev();
+        let mut texts = recent.filter(|line| line.kind == ActivityKind::Text);
+        if !last.is_empty() && !texts.any(|line| line.text.trim() == last.trim()) {
+            self.add_text(at_ms, ActivityKind::Text, text);
+            self.close();
         }
     }
 

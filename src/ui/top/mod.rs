@@ -173,6 +173,10 @@ impl TopProgram {
         let (model, theme) = (&self.model, self.theme);
         self.terminal.draw(|frame| {
             let area = frame.area();
+            // The terminal was just resized, and the signal that says so is on its way.
+            if (area.width, area.height) != model.size {
+                return;
+            }
             if let Some(cursor) = draw::draw(model, theme, area, frame.buffer_mut()) {
                 frame.set_cursor_position(cursor);
             }
@@ -211,6 +215,7 @@ impl TopProgram {
             }
             Err(error) => error.to_string(),
         };
+        self.signals.forget_interrupt();
         self.use_terminal_again()?;
         let success = status.is_ok_and(|status| status.success());
         let _ = self.sender.send((command.args.clone(), output, success));
@@ -265,6 +270,8 @@ fn ralph() -> io::Result<Command> {
 struct Signals {
     pipe: UnixStream,
     resized: Arc<AtomicBool>,
+    /// Ctrl-C, while a command had the terminal.
+    interrupted: Arc<AtomicBool>,
     ended: Arc<AtomicBool>,
 }
 
@@ -272,10 +279,11 @@ impl Signals {
     fn listen() -> io::Result<Self> {
         let (pipe, write) = UnixStream::pair()?;
         pipe.set_nonblocking(true)?;
-        let (resized, ended) = (Arc::default(), Arc::default());
+        let (resized, interrupted, ended) = (Arc::default(), Arc::default(), Arc::default());
         for (flag, signals) in [
             (&resized, &[SIGWINCH, SIGCONT][..]),
-            (&ended, &[SIGTERM, SIGHUP, SIGINT][..]),
+            (&interrupted, &[SIGINT][..]),
+            (&ended, &[SIGTERM, SIGHUP][..]),
         ] {
             for signal in signals {
                 // Set the flag before the pipe is readable.
@@ -286,6 +294,7 @@ impl Signals {
         Ok(Self {
             pipe,
             resized,
+            interrupted,
             ended,
         })
     }
@@ -296,6 +305,11 @@ impl Signals {
     }
 
     fn take_end(&self) -> bool {
-        self.ended.load(Ordering::Relaxed)
+        self.ended.load(Ordering::Relaxed) || self.interrupted.load(Ordering::Relaxed)
+    }
+
+    /// Ignores a Ctrl-C that was meant for a command.
+    fn forget_interrupt(&self) {
+        self.interrupted.store(false, Ordering::Relaxed);
     }
 }

@@ -30,10 +30,13 @@ const HELP: &[(&str, &str)] = &[
     ("← →", "iteration, or file"),
     ("↑ ↓ PgUp", "scroll, or select a check"),
     ("", "Marks"),
-    ("● ◐ ○", "all, some, no checks green"),
+    ("● ◐ ○", "all, some, no checks pass"),
     ("✘ !", "agent failed, crash"),
     ("· ▶", "no checks ran, running"),
 ];
+
+/// The number of rows in the left of two columns.
+const HELP_LEFT: usize = 11;
 
 /// Draws a dialog. Returns the position of the cursor; `None` if there is none.
 pub(super) fn draw(
@@ -45,16 +48,15 @@ pub(super) fn draw(
     match dialog {
         Dialog::Help => {
             let two_columns = area.height < HELP.len() as u16 + 4 && area.width >= 78;
-            let rows = if two_columns {
-                HELP.len().div_ceil(2)
-            } else {
-                HELP.len()
-            };
+            let left = if two_columns { HELP_LEFT } else { HELP.len() };
+            let rows = left.max(HELP.len() - left);
             let width = if two_columns { 78 } else { 56 };
             let inner = frame(buffer, area, width, rows as u16, "Keys", theme);
             for (at, (key, what)) in HELP.iter().enumerate() {
-                let column = if at >= rows { 38 } else { 0 };
-                let row = (at % rows) as u16;
+                let (column, row) = match at.checked_sub(left) {
+                    Some(row) => (38, row as u16),
+                    None => (0, at as u16),
+                };
                 if key.is_empty() {
                     put(buffer, inner, column, row, &[(what, theme.bold())]);
                 } else {

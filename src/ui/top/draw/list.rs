@@ -141,12 +141,7 @@ fn draw_title(model: &TopModel, theme: Theme, area: Rect, buffer: &mut Buffer) {
         ),
     ];
     let mut column = put(buffer, area, 1, 0, &[("ralph top", theme.bold())]);
-    for (count, status, words) in counts {
-        let (symbol, style) = theme.status(status);
-        let style = if count == 0 { theme.dim() } else { style };
-        let text = format!("  {symbol} {count} {words}");
-        column = put(buffer, area, column, 0, &[(&text, style)]);
-    }
+    // The counts may be cut, but not why loops are missing.
     let mut notes = Vec::new();
     if model.filter != StateFilter::All {
         notes.push(format!("only {}", model.filter.as_str()));
@@ -156,7 +151,13 @@ fn draw_title(model: &TopModel, theme: Theme, area: Rect, buffer: &mut Buffer) {
     }
     if !notes.is_empty() {
         let text = format!("  {}", notes.join(" · "));
-        put(buffer, area, column, 0, &[(&text, theme.attention())]);
+        column = put(buffer, area, column, 0, &[(&text, theme.attention())]);
+    }
+    for (count, status, words) in counts {
+        let (symbol, style) = theme.status(status);
+        let style = if count == 0 { theme.dim() } else { style };
+        let text = format!("  {symbol} {count} {words}");
+        column = put(buffer, area, column, 0, &[(&text, style)]);
     }
 }
 

@@ -142,7 +142,10 @@ impl TopModel {
                 success,
             } => {
                 self.generation += 1;
-                let line = output.lines().find(|line| !line.trim().is_empty());
+                let mut lines = output.lines().filter(|line| !line.trim().is_empty());
+                // Lines of the console say less than the command's own message.
+                let is_own = |line: &&str| !line.starts_with("[ralph] ");
+                let line = lines.clone().find(is_own).or_else(|| lines.next());
                 let text = match line {
                     Some(line) => line.to_owned(),
                     None if success => format!("ralph {}: done", args.join(" ")),

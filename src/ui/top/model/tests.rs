@@ -270,8 +270,8 @@ fn the_mouse_selects_opens_and_scrolls() {
 fn tabs_ask_for_what_they_show_and_follow_the_newest_iteration() {
     let mut model = model(vec![summary("a", Status::Running)]);
     press(&mut model, "\n");
-    let part = |model: &TopModel| model.interest().page.unwrap().part;
-    assert_eq!(part(&model), PagePart::Activity);
+    let wanted = |model: &TopModel| model.interest().page.unwrap().part;
+    assert_eq!(wanted(&model), PagePart::Activity);
     let past = |newest: u32| {
         let iterations = (1..=newest).map(super::super::draw::iteration);
         TopEvent::Page(
@@ -305,7 +305,7 @@ fn tabs_ask_for_what_they_show_and_follow_the_newest_iteration() {
         ("\t", PagePart::Activity),
     ] {
         press(&mut model, key);
-        assert_eq!(part(&model), expected, "{key:?}");
+        assert_eq!(wanted(&model), expected, "{key:?}");
     }
     let lines = (0..100).map(|at| ActivityLine {
         at_ms: 0,
