@@ -8,6 +8,7 @@ pub(crate) mod plugin;
 pub(crate) mod receipt;
 pub(crate) mod setting_flags;
 pub(crate) mod setup;
+pub(crate) mod top;
 
 use crate::config::units::{Millis, parse_text};
 use crate::config::{Layer, RunRequest, keys};
@@ -65,11 +66,8 @@ pub(crate) enum Command {
     /// List loops: running ones first, then by age
     Ls(LsArgs),
     /// Watch and steer all loops on one screen
-    #[command(
-        after_help = "Keys: arrows and Enter open a loop, Tab switches its tabs, q goes back or quits, and ? lists \
-        all keys.\n\nExamples:\n  ralph top\n  ralph top shop     the page of one loop"
-    )]
-    Top(TopArgs),
+    #[command(after_help = top::HELP)]
+    Top(top::TopArgs),
     /// Print the agent's output
     Logs(LogsArgs),
     /// Show what a loop did, iteration by iteration
@@ -348,13 +346,6 @@ pub(crate) struct LsArgs {
     /// List only loops of this repository
     #[arg(long)]
     pub(crate) here: bool,
-}
-
-/// The arguments of `ralph top`.
-#[derive(Debug, Args)]
-pub(crate) struct TopArgs {
-    /// The loop whose page to open first
-    pub(crate) name: Option<String>,
 }
 
 /// The arguments of `ralph logs`.

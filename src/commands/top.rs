@@ -1,6 +1,6 @@
 //! `ralph top`: shows all loops on one screen, and steers them.
 
-use crate::cli::TopArgs;
+use crate::cli::top::TopArgs;
 use crate::engine::ExitCode;
 use crate::lifecycle::error::CommandError;
 use crate::store::StateDir;

@@ -65,12 +65,12 @@ impl PastIteration {
 
     /// Returns the first line that says why a check is red; `None` if none does.
     pub(crate) fn first_failing_line(&self) -> Option<&str> {
-        let red = self
+        let mut red = self
             .checks
             .iter()
             .flatten()
             .filter(|report| !report.is_green());
-        red.filter_map(|report| report.line.as_deref()).next()
+        red.find_map(|report| report.line.as_deref())
     }
 }
 
@@ -130,8 +130,8 @@ impl LoopHistory {
 
     /// Returns the trees at the start and at the newest checkpoint; `None` if there are none.
     pub(crate) fn trees_of_all(&self) -> Option<(&str, &str)> {
-        let newest = self.iterations.iter().rev();
-        let newest = newest.filter_map(|one| one.tree.as_deref()).next()?;
+        let mut newest = self.iterations.iter().rev();
+        let newest = newest.find_map(|one| one.tree.as_deref())?;
         Some((self.start_tree.as_deref()?, newest))
     }
 

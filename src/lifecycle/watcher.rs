@@ -115,16 +115,16 @@ impl LoopWatcher {
 /// Why [`WakingWatcher::wait`] returned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum WakeReason {
-    /// Another thread called [`Waker::wake`].
+    /// Another thread called [`ThreadWaker::wake`].
     Woken,
     FilesChanged,
     TimedOut,
 }
 
 /// Wakes a thread that waits. Clones wake the same thread.
-pub(crate) struct Waker(UnixStream);
+pub(crate) struct ThreadWaker(UnixStream);
 
-impl Waker {
+impl ThreadWaker {
     /// Returns a waker, and the socket that becomes readable when it is used.
     pub(crate) fn new() -> io::Result<(UnixStream, Self)> {
         let (woken, waker) = UnixStream::pair()?;
@@ -159,8 +159,8 @@ pub(crate) struct WakingWatcher {
 }
 
 impl WakingWatcher {
-    pub(crate) fn new() -> io::Result<(Self, Waker)> {
-        let (woken, waker) = Waker::new()?;
+    pub(crate) fn new() -> io::Result<(Self, ThreadWaker)> {
+        let (woken, waker) = ThreadWaker::new()?;
         let files = FileWatcher::open();
         Ok((Self { files, woken }, waker))
     }

@@ -37,7 +37,7 @@ pub(super) enum ActivityKind {
 
 /// A line of activity, without control characters.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct ActivityLine {
+pub(super) struct ActivityRow {
     pub(super) at_ms: i64,
     pub(super) kind: ActivityKind,
     pub(super) text: String,
@@ -46,11 +46,11 @@ pub(super) struct ActivityLine {
 /// Builds lines from acts.
 #[derive(Default)]
 pub(super) struct ActivityLines {
-    lines: VecDeque<ActivityLine>,
+    lines: VecDeque<ActivityRow>,
     /// The number of lines and acts that were left out.
     pub(super) dropped: u64,
     /// The line of text, or of thought, that is not complete.
-    open: Option<ActivityLine>,
+    open: Option<ActivityRow>,
     screen: Option<Box<vt100::Parser>>,
 }
 
@@ -73,7 +73,7 @@ impl ActivityLines {
                 error,
             } => self.finish_tool(at_ms, &format!("{name} {about}"), *ok, error),
             Act::Denied(what) => {
-                self.push(at_ms, ActivityKind::Problem, &format!("denied: {what}"))
+                self.push(at_ms, ActivityKind::Problem, &format!("denied: {what}"));
             }
             Act::Retrying(why) => {
                 self.push(at_ms, ActivityKind::Problem, &format!("retrying: {why}"));
@@ -98,7 +98,7 @@ impl ActivityLines {
     }
 
     /// Returns the newest line of any kind; `None` if there is none.
-    pub(super) fn newest(&self) -> Option<&ActivityLine> {
+    pub(super) fn newest(&self) -> Option<&ActivityRow> {
         let open = self.open.as_ref();
         let open = open.filter(|line| !line.text.trim().is_empty());
         open.or_else(|| {
@@ -108,10 +108,10 @@ impl ActivityLines {
     }
 
     /// Returns all lines, oldest first.
-    pub(super) fn all(&self) -> Vec<ActivityLine> {
+    pub(super) fn all(&self) -> Vec<ActivityRow> {
         let screen = self.screen.as_ref().map(|parser| {
             let text = parser.screen().contents();
-            let line = |text: &str| ActivityLine {
+            let line = |text: &str| ActivityRow {
                 at_ms: 0,
                 kind: ActivityKind::Text,
                 text: clean(text).into_owned(),
@@ -127,15 +127,13 @@ impl ActivityLines {
             self.close();
         }
         for piece in text.split_inclusive('\n') {
-            let open = self.open.get_or_insert_with(|| ActivityLine {
+            let open = self.open.get_or_insert_with(|| ActivityRow {
                 at_ms,
                 kind,
                 text: String::new(),
             });
             let room = LINE_MAX.saturating_sub(open.text.len());
-            let piece_text = piece.trim_end_matches('\n');
-            let end = piece_text.floor_char_boundary(room.min(piece_text.len()));
-            open.text.push_str(&piece_text[..end]);
+            open.text.push_str(cut(piece.trim_end_matches('\n'), room));
             if piece.ends_with('\n') {
                 self.close();
             }
@@ -165,11 +163,11 @@ impl ActivityLines {
 
     fn push(&mut self, at_ms: i64, kind: ActivityKind, text: &str) {
         self.close();
-        let text = one_line(&text[..text.floor_char_boundary(text.len().min(LINE_MAX))]);
-        self.keep(ActivityLine { at_ms, kind, text });
+        let text = one_line(cut(text, LINE_MAX));
+        self.keep(ActivityRow { at_ms, kind, text });
     }
 
-    fn keep(&mut self, line: ActivityLine) {
+    fn keep(&mut self, line: ActivityRow) {
         self.lines.push_back(line);
         if self.lines.len() > LINES_MAX {
             self.lines.pop_front();
@@ -180,7 +178,7 @@ impl ActivityLines {
     /// Replaces the line of a running tool call with its result.
     fn finish_tool(&mut self, at_ms: i64, call: &str, ok: bool, error: &str) {
         self.close();
-        let call = one_line(&call[..call.floor_char_boundary(call.len().min(LINE_MAX))]);
+        let call = one_line(cut(call, LINE_MAX));
         let started = self.lines.iter().rposition(|line| {
             line.kind == ActivityKind::ToolRunning && (line.text == call || call.is_empty())
         });
@@ -201,12 +199,19 @@ impl ActivityLines {
         } else {
             ActivityKind::ToolFailed
         };
-        self.keep(ActivityLine {
+        self.keep(ActivityRow {
             at_ms,
             kind,
             text: format!("{call}{error}{took}"),
         });
     }
+}
+
+/// Cuts a text to at most `max` bytes, between two characters.
+fn cut(text: &str, max: usize) -> &str {
+    let mut ends = (0..=max.min(text.len())).rev();
+    let end = ends.find(|at| text.is_char_boundary(*at));
+    &text[..end.unwrap_or(0)]
 }
 
 /// Follows the activity of a loop's running iteration, for the list.

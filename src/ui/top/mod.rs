@@ -14,7 +14,7 @@ mod terminal;
 mod theme;
 mod tracker;
 
-use crate::lifecycle::watcher::{Waker, was_woken};
+use crate::lifecycle::watcher::{ThreadWaker, was_woken};
 use crate::store::StateDir;
 use crate::ui::age::now_ms;
 use input::InputDecoder;
@@ -45,7 +45,7 @@ const OUTPUT_MAX: usize = 4000;
 
 /// Shows all loops, or the page of the loop `name`, until the user quits.
 pub(crate) fn run(state_dir: StateDir, name: Option<&str>) -> io::Result<()> {
-    let (woken, waker) = Waker::new()?;
+    let (woken, waker) = ThreadWaker::new()?;
     let reader = LoopReader::start(state_dir, waker.try_clone()?)?;
     let signals = Signals::listen()?;
     let (sender, ended) = channel();
@@ -83,7 +83,7 @@ struct TopProgram {
     signals: Signals,
     /// Readable when the reader or a command has something new.
     woken: UnixStream,
-    waker: Waker,
+    waker: ThreadWaker,
     sender: Sender<EndedCommand>,
     ended: Receiver<EndedCommand>,
 }
@@ -241,9 +241,10 @@ impl TopProgram {
             });
             let (text, success) = match output {
                 Ok(output) => {
-                    let bytes = match output.status.success() {
-                        true => [output.stderr, output.stdout].concat(),
-                        false => output.stderr,
+                    let bytes = if output.status.success() {
+                        [output.stderr, output.stdout].concat()
+                    } else {
+                        output.stderr
                     };
                     let text = &bytes[..bytes.len().min(OUTPUT_MAX)];
                     let text = String::from_utf8_lossy(text).into_owned();

@@ -1,6 +1,6 @@
 //! What the page of one loop shows, in the form in which it is drawn.
 
-use super::activity::ActivityLine;
+use super::activity::ActivityRow;
 use super::summary::IterationMark;
 use crate::engine::event::CheckReport;
 use crate::engine::format::{dollars, duration};
@@ -20,7 +20,7 @@ const PATCH_MAX: usize = 40_000;
 
 /// The result of one check in one iteration.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct CheckResult {
+pub(super) struct CheckCell {
     pub(super) green: bool,
     /// The result in words.
     pub(super) text: String,
@@ -39,7 +39,7 @@ pub(super) struct IterationRow {
     pub(super) ms: Option<u64>,
     pub(super) cost_usd: Option<f64>,
     /// The results of its checks, in the plan's order; `None` for a check that did not run.
-    pub(super) checks: Vec<Option<CheckResult>>,
+    pub(super) checks: Vec<Option<CheckCell>>,
 }
 
 impl IterationRow {
@@ -52,7 +52,7 @@ impl IterationRow {
 
 /// A check's command, and the name of its logs.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct CheckRow {
+pub(super) struct PageCheck {
     pub(super) command: String,
     pub(super) slug: String,
 }
@@ -71,7 +71,7 @@ pub(super) struct PageData {
     /// Whether a process works on the loop.
     pub(super) is_running: bool,
     pub(super) iterations: Vec<IterationRow>,
-    pub(super) checks: Vec<CheckRow>,
+    pub(super) checks: Vec<PageCheck>,
     pub(super) timeline: Vec<TimedLine>,
     pub(super) notes: Vec<TimedLine>,
     /// The trees at the start and at the newest checkpoint.
@@ -133,7 +133,7 @@ pub(super) enum PageUpdate {
     Past(Arc<PageData>),
     Activity {
         iteration: u32,
-        lines: Vec<ActivityLine>,
+        lines: Vec<ActivityRow>,
         dropped: u64,
     },
     /// The log of a check.
@@ -179,7 +179,7 @@ pub(super) fn read_past(dir: &LoopDir, liveness: Liveness) -> Result<(PageData, 
     let data = PageData {
         is_running: history.liveness == Liveness::Running,
         checks: checks
-            .map(|check| CheckRow {
+            .map(|check| PageCheck {
                 command: one_line(&check.command),
                 slug: check.slug.clone(),
             })
@@ -219,7 +219,7 @@ fn note(lines: &mut Vec<TimedLine>, at_ms: i64, by: &str, text: &str, style: Tex
 }
 
 fn iteration_row(history: &LoopHistory, one: &PastIteration) -> IterationRow {
-    let result = |report: &CheckReport| CheckResult {
+    let result = |report: &CheckReport| CheckCell {
         green: report.is_green(),
         text: one_line(&verdict(report)),
         line: report.line.as_deref().map(one_line),

@@ -12,7 +12,7 @@ use super::tracker::LoopTracker;
 use crate::engine::Liveness;
 use crate::lifecycle::handle::current_liveness;
 use crate::lifecycle::history::LoopHistory;
-use crate::lifecycle::watcher::{THREAD_STACK_SIZE, WakeReason, Waker, WakingWatcher};
+use crate::lifecycle::watcher::{THREAD_STACK_SIZE, ThreadWaker, WakeReason, WakingWatcher};
 use crate::os::regular_file;
 use crate::store::activity::{ActivityItem, ActivityReader};
 use crate::store::{LoopDir, StateDir};
@@ -64,13 +64,13 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 /// The thread that reads loops.
 pub(super) struct LoopReader {
     shared: Arc<Shared>,
-    waker: Waker,
+    waker: ThreadWaker,
     interest: Interest,
 }
 
 impl LoopReader {
     /// Starts the thread. It wakes `main` when it has news.
-    pub(super) fn start(state_dir: StateDir, main: Waker) -> io::Result<Self> {
+    pub(super) fn start(state_dir: StateDir, main: ThreadWaker) -> io::Result<Self> {
         let shared = Arc::new(Shared::default());
         let (watcher, waker) = WakingWatcher::new()?;
         let thread = ReaderThread {
@@ -111,7 +111,7 @@ struct ReaderThread {
     shared: Arc<Shared>,
     page: Option<PageReader>,
     watcher: WakingWatcher,
-    main: Waker,
+    main: ThreadWaker,
 }
 
 impl ReaderThread {
@@ -183,6 +183,10 @@ impl ReaderThread {
     }
 }
 
+/// The trees at the start and at the newest checkpoint; `None` if there are none.
+#[derive(PartialEq)]
+struct ComparedTrees(Option<(String, String)>);
+
 /// The size and the time of the last change of a file.
 type Stamp = Option<(u64, u64, i64, i64)>;
 
@@ -204,7 +208,7 @@ struct PageReader {
     /// The file that was read last for the prompt or a check's log.
     text: Option<(PathBuf, Stamp)>,
     /// The trees whose difference was read last.
-    diff: Option<Option<(String, String)>>,
+    diff: Option<ComparedTrees>,
 }
 
 impl PageReader {
@@ -312,10 +316,11 @@ impl PageReader {
     }
 
     fn read_diff(&mut self) -> Option<PageUpdate> {
-        if self.diff.as_ref() == Some(&self.past.trees) {
+        let trees = Some(ComparedTrees(self.past.trees.clone()));
+        if self.diff == trees {
             return None;
         }
-        self.diff = Some(self.past.trees.clone());
+        self.diff = trees;
         let note = |note: String| DiffData {
             files: Vec::new(),
             note: Some(note),

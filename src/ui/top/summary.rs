@@ -272,7 +272,7 @@ fn details(view: &LoopView, liveness: Liveness) -> LoopDetails {
         strip.push(IterationMark::of_open(liveness == Liveness::Running));
     }
     let checks = state.plan.proof.checks.iter().zip(&state.checks);
-    let red = state.checks.iter().flatten().filter(|one| !one.is_green());
+    let mut red = state.checks.iter().flatten().filter(|one| !one.is_green());
     LoopDetails {
         task: status::task(state),
         agent: one_line(&state.agent().name),
@@ -286,10 +286,7 @@ fn details(view: &LoopView, liveness: Liveness) -> LoopDetails {
                     .map_or_else(|| "not run yet".into(), |report| one_line(&verdict(report))),
             })
             .collect(),
-        failing_line: red
-            .filter_map(|report| report.line.as_deref())
-            .next()
-            .map(one_line),
+        failing_line: red.find_map(|report| report.line.as_deref()).map(one_line),
         question: question(state).map(|text| one_line(&text)),
         advice: outcome_text::advice(header, state, liveness).map(|text| one_line(&text)),
         limits: state.raised_limits().unwrap_or_else(|| {

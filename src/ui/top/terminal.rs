@@ -37,6 +37,10 @@ impl TerminalSession {
     }
 
     /// Uses the terminal again after [`TerminalSession::leave`].
+    #[expect(
+        clippy::unused_self,
+        reason = "the terminal is left when it is dropped"
+    )]
     pub(super) fn enter(&self) -> io::Result<()> {
         let mut saved = saved();
         if saved.is_none() {
@@ -51,6 +55,7 @@ impl TerminalSession {
     }
 
     /// Returns the terminal to its state before.
+    #[expect(clippy::unused_self, reason = "only an open session can be left")]
     pub(super) fn leave(&self) {
         restore();
     }

@@ -82,11 +82,13 @@ impl Theme {
         }
     }
 
+    #[expect(clippy::unused_self, reason = "a style like all others")]
     pub(super) fn bold(self) -> Style {
         Style::new().add_modifier(Modifier::BOLD)
     }
 
     /// The selected row, tab or cell.
+    #[expect(clippy::unused_self, reason = "a style like all others")]
     pub(super) fn selected(self) -> Style {
         Style::new().add_modifier(Modifier::REVERSED)
     }
@@ -203,7 +205,11 @@ mod tests {
         let mut same = buffer.clone();
         theme(false).filter(&mut same);
         let shown = |buffer: &Buffer| -> String {
-            buffer.content.iter().map(|cell| cell.symbol()).collect()
+            buffer
+                .content
+                .iter()
+                .map(ratatui::buffer::Cell::symbol)
+                .collect()
         };
         assert_eq!(shown(&same), "●é│█a?  ");
         theme(true).filter(&mut buffer);

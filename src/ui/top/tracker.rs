@@ -16,12 +16,12 @@ use std::sync::Arc;
 
 /// The files of a loop as they were when it was read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct FileStamp {
+struct LoopStamp {
     journal: (u64, u64, i64, i64),
     inbox: u64,
 }
 
-impl FileStamp {
+impl LoopStamp {
     fn new(dir: &LoopDir) -> Self {
         let data = |path: PathBuf| fs::symlink_metadata(path).ok();
         Self {
@@ -39,7 +39,7 @@ impl FileStamp {
 }
 
 struct TrackedLoop {
-    stamp: FileStamp,
+    stamp: LoopStamp,
     liveness: Liveness,
     summary: Arc<LoopSummary>,
     /// The state of a running loop, so that new acts can be shown without reading it again.
@@ -126,7 +126,7 @@ impl LoopTracker {
     /// Reads a loop if it changed, and returns whether its summary is another than before.
     fn refresh_one(&mut self, name: &str, is_shown: bool) -> bool {
         let dir = self.state_dir.loop_dir(name);
-        let stamp = FileStamp::new(&dir);
+        let stamp = LoopStamp::new(&dir);
         let known = self.loops.get_mut(name);
         let is_same = known.as_ref().is_some_and(|one| {
             one.stamp == stamp
@@ -156,7 +156,7 @@ impl LoopTracker {
     }
 
     /// Reads a loop, and keeps what is needed to notice its next change.
-    fn read(&mut self, name: &str, dir: &LoopDir, stamp: FileStamp, is_shown: bool) -> LoopSummary {
+    fn read(&mut self, name: &str, dir: &LoopDir, stamp: LoopStamp, is_shown: bool) -> LoopSummary {
         let mut tail = self
             .loops
             .get_mut(name)

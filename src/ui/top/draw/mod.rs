@@ -4,6 +4,7 @@ mod bars;
 mod dialog;
 mod list;
 mod page;
+mod plots;
 mod strip;
 #[cfg(test)]
 mod tests;

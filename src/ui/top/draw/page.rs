@@ -1,13 +1,12 @@
 //! Draws the page of one loop.
 
-use super::super::activity::{ActivityKind, ActivityLine};
+use super::super::activity::{ActivityKind, ActivityRow};
 use super::super::model::{LoopPage, TAB_GAP, Tab, TopModel, tab_label};
 use super::super::page_data::{DiffFile, PageData, TimedLine, describe};
-use super::bars::Bars;
+use super::plots::{draw_plots, draw_side};
 use super::strip::{draw_strip, result_mark, strip_height};
 use super::text::{TIME_WIDTH, TextRow, draw_rows, push_wrapped};
 use super::{put, rule};
-use crate::engine::format::{dollars, duration};
 use crate::ui::age::age;
 use crate::ui::top::theme::Theme;
 use crate::ui::{one_line, truncate_to_width};
@@ -146,15 +145,14 @@ fn text_rows(page: &LoopPage, theme: Theme, width: u16) -> Vec<TextRow> {
     rows
 }
 
-fn activity_row(line: &ActivityLine, theme: Theme) -> TextRow {
+fn activity_row(line: &ActivityRow, theme: Theme) -> TextRow {
     let (mark, mark_style, style) = match line.kind {
         ActivityKind::Text => ("", Style::new(), Style::new()),
-        ActivityKind::Thinking => ("· ", theme.dim(), theme.dim()),
+        ActivityKind::Thinking | ActivityKind::Side => ("· ", theme.dim(), theme.dim()),
         ActivityKind::ToolRunning => ("▸ ", theme.bold(), theme.bold()),
         ActivityKind::ToolDone => ("✔ ", theme.good(), theme.dim()),
         ActivityKind::ToolFailed => ("✘ ", theme.bad(), theme.bad()),
         ActivityKind::Problem => ("! ", theme.attention(), theme.attention()),
-        ActivityKind::Side => ("· ", theme.dim(), theme.dim()),
     };
     TextRow {
         at_ms: (line.at_ms > 0).then_some(line.at_ms),
@@ -382,9 +380,10 @@ fn draw_files(past: &PageData, page: &LoopPage, theme: Theme, content: Rect, buf
         past.newest_tree
     );
     if let Some(note) = &diff.note {
-        title = match diff.files.is_empty() {
-            true => note.clone(),
-            false => format!("{title} · {note}"),
+        title = if diff.files.is_empty() {
+            note.clone()
+        } else {
+            format!("{title} · {note}")
         };
     }
     put(buffer, content, 1, 0, &[(&one_line(&title), theme.bold())]);
@@ -448,82 +447,4 @@ fn keep_end(path: &str, width: usize) -> String {
     }
     let end: String = path.chars().skip(count + 1 - width.max(1)).collect();
     truncate_to_width(&format!("…{end}"), width.max(1))
-}
-
-/// Draws the plots one below the other.
-fn draw_plots(past: &PageData, theme: Theme, content: Rect, buffer: &mut Buffer) {
-    let count: u16 = if content.height >= 24 { 3 } else { 2 };
-    let height = content.height / count;
-    for at in 0..count {
-        let area = Rect {
-            x: content.x + 1,
-            y: content.y + at * height,
-            width: content.width.saturating_sub(2),
-            height: height.saturating_sub(u16::from(at + 1 < count)),
-        };
-        draw_plot(past, at, theme, area, buffer);
-    }
-}
-
-/// Draws the plots next to the activity.
-fn draw_side(past: &PageData, theme: Theme, area: Rect, buffer: &mut Buffer) {
-    for row in 0..area.height {
-        put(buffer, area, 0, row, &[("│", theme.dim())]);
-    }
-    let inner = Rect {
-        x: area.x + 2,
-        width: area.width.saturating_sub(2),
-        ..area
-    };
-    let height = (inner.height / 3).min(12);
-    for at in 0..3 {
-        let plot = Rect {
-            y: inner.y + at * height,
-            height: height.saturating_sub(1),
-            ..inner
-        };
-        draw_plot(past, at, theme, plot, buffer);
-    }
-}
-
-fn draw_plot(past: &PageData, which: u16, theme: Theme, area: Rect, buffer: &mut Buffer) {
-    let values: Vec<(u32, Option<f64>)> = past
-        .iterations
-        .iter()
-        .filter(|one| one.ms.is_some())
-        .map(|one| {
-            let value = match which {
-                0 => one.cost_usd,
-                1 => one.failing().map(|red| red as f64),
-                _ => one.ms.map(|ms| ms as f64),
-            };
-            (one.number, value)
-        })
-        .collect();
-    let known = || values.iter().filter_map(|(_, value)| *value);
-    let sum: f64 = known().sum();
-    let max = known().fold(0.0, f64::max);
-    let (title, note) = match which {
-        0 if known().count() == 0 => ("cost", "unknown".to_owned()),
-        0 => (
-            "cost",
-            format!("max {} · sum {}", dollars(max), dollars(sum)),
-        ),
-        1 => ("failing checks", format!("max {max}")),
-        _ => {
-            let text = |ms: f64| duration(ms as u64);
-            ("duration", format!("max {} · sum {}", text(max), text(sum)))
-        }
-    };
-    let style = match which {
-        1 => theme.bad(),
-        _ => theme.good(),
-    };
-    let bars = Bars {
-        title,
-        note: &note,
-        values: &values,
-        style,
-    };
-    bars.draw(buffer, area, theme);
 }

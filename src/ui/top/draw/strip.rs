@@ -1,7 +1,7 @@
 //! Draws the checks' results: a row per check, a column per iteration.
 
 use super::super::model::LoopPage;
-use super::super::page_data::{CheckResult, PageData};
+use super::super::page_data::{CheckCell, PageData};
 use super::super::summary::IterationMark;
 use super::put;
 use crate::ui::top::theme::Theme;
@@ -22,7 +22,7 @@ pub(super) fn mark_style(mark: IterationMark, theme: Theme) -> Style {
 }
 
 /// Returns the symbol and the style of a check's result.
-pub(super) fn result_mark(result: Option<&CheckResult>, theme: Theme) -> (&'static str, Style) {
+pub(super) fn result_mark(result: Option<&CheckCell>, theme: Theme) -> (&'static str, Style) {
     match result {
         Some(result) if result.green => ("●", theme.good()),
         Some(_) => ("○", theme.bad()),

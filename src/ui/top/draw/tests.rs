@@ -1,10 +1,10 @@
 //! Tests of the drawing, on a terminal in memory.
 
-use super::super::activity::{ActivityKind, ActivityLine};
+use super::super::activity::{ActivityKind, ActivityRow};
 use super::super::input::{Key, UserInput};
 use super::super::model::TopEvent;
 use super::super::page_data::{
-    CheckResult, CheckRow, DiffData, DiffFile, IterationRow, PageData, PageUpdate, TimedLine,
+    CheckCell, DiffData, DiffFile, IterationRow, PageCheck, PageData, PageUpdate, TimedLine,
 };
 use super::super::summary::{IterationMark, LoopDetails, LoopSummary};
 use super::super::theme::ColorDepth;
@@ -30,7 +30,7 @@ pub(in super::super) fn iteration(number: u32) -> IterationRow {
         started_ms: 0,
         ms: Some(60_000 * u64::from(number)),
         cost_usd: (number != 2).then(|| f64::from(number) / 10.0),
-        checks: vec![Some(CheckResult {
+        checks: vec![Some(CheckCell {
             green,
             text: if green {
                 "green (2s)"
@@ -55,7 +55,7 @@ fn shown(model: &TopModel, theme: Theme) -> Vec<String> {
     let buffer = terminal.backend().buffer();
     let rows = buffer.content.chunks(usize::from(columns));
     rows.map(|row| {
-        let text: String = row.iter().map(|cell| cell.symbol()).collect();
+        let text: String = row.iter().map(ratatui::buffer::Cell::symbol).collect();
         text.trim_end().to_owned()
     })
     .collect()
@@ -108,7 +108,7 @@ fn past() -> PageData {
     PageData {
         is_running: true,
         iterations: (1..=5).map(iteration).collect(),
-        checks: vec![CheckRow {
+        checks: vec![PageCheck {
             command: "cargo test".into(),
             slug: "cargo-test".into(),
         }],
@@ -135,7 +135,7 @@ fn page(size: (u16, u16), key: char) -> TopModel {
                 (ActivityKind::ToolDone, "Read src/cart.rs  2s"),
                 (ActivityKind::ToolRunning, "Edit src/cart.rs"),
             ]
-            .map(|(kind, text)| ActivityLine {
+            .map(|(kind, text)| ActivityRow {
                 at_ms: 3_600_000,
                 kind,
                 text: text.into(),

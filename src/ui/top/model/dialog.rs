@@ -62,11 +62,12 @@ pub(in super::super) enum DialogResult {
 impl Dialog {
     pub(in super::super) fn press(&mut self, key: Key) -> DialogResult {
         match (self, key) {
-            (_, Key::Escape | Key::Ctrl('c' | 'g')) => DialogResult::Cancelled,
             (Self::Confirm { command, .. }, Key::Char('y' | 'Y')) => {
                 DialogResult::Run(command.clone())
             }
-            (Self::Help | Self::Confirm { .. }, _) => DialogResult::Cancelled,
+            (Self::Help | Self::Confirm { .. }, _) | (_, Key::Escape | Key::Ctrl('c' | 'g')) => {
+                DialogResult::Cancelled
+            }
             (
                 Self::Line {
                     purpose,

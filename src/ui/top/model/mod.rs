@@ -207,10 +207,10 @@ impl TopModel {
         self.selected = same.unwrap_or_else(|| {
             let is_loop = |row: &ListRow| matches!(row, ListRow::Loop { .. });
             let near = self.selected.min(self.rows.len().saturating_sub(1));
-            match self.rows.get(near).is_some_and(is_loop) {
-                true => near,
-                false => self.rows.iter().position(is_loop).unwrap_or(0),
-            }
+            let near_loop = self.rows.get(near).filter(|row| is_loop(row)).map(|_| near);
+            near_loop
+                .or_else(|| self.rows.iter().position(is_loop))
+                .unwrap_or(0)
         });
     }
 
@@ -293,12 +293,10 @@ impl TopModel {
 
     /// Applies a search with every key.
     fn search_while_typing(&mut self) {
-        if let Some(Dialog::Line {
-            purpose: LinePurpose::Search,
-            line,
-            ..
-        }) = &self.dialog
-        {
+        let Some(Dialog::Line { purpose, line, .. }) = &self.dialog else {
+            return;
+        };
+        if *purpose == LinePurpose::Search {
             self.search.clone_from(&line.text);
             self.list_again();
         }

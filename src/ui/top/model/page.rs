@@ -1,6 +1,6 @@
 //! The page of one loop: its tabs, and what each of them shows.
 
-use super::super::activity::ActivityLine;
+use super::super::activity::ActivityRow;
 use super::super::input::Key;
 use super::super::page_data::{DiffData, PageData, PagePart, PageRequest, PageUpdate};
 use std::sync::Arc;
@@ -100,7 +100,7 @@ pub(in super::super) struct LoopPage {
     pub(in super::super) scroll: Scroll,
     /// `None` until the loop was read.
     pub(in super::super) past: Option<Arc<PageData>>,
-    pub(in super::super) activity: Option<(u32, Vec<ActivityLine>, u64)>,
+    pub(in super::super) activity: Option<(u32, Vec<ActivityRow>, u64)>,
     pub(in super::super) check_log: Option<Vec<String>>,
     pub(in super::super) diff: Option<DiffData>,
     pub(in super::super) prompt: Option<(u32, Vec<String>)>,
@@ -194,7 +194,7 @@ impl LoopPage {
             Key::Left | Key::Char('[') => self.step_item(false),
             Key::Right | Key::Char(']') => self.step_item(true),
             Key::Up | Key::Char('k') if is_checks => {
-                self.select_check(self.check.saturating_sub(1))
+                self.select_check(self.check.saturating_sub(1));
             }
             Key::Down | Key::Char('j') if is_checks => self.select_check(self.check + 1),
             Key::Up | Key::Char('k') => self.scroll_by(-1, total, height),

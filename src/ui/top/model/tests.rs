@@ -1,7 +1,7 @@
 //! Tests of the model: events in, effects and rows out.
 
-use super::super::activity::{ActivityKind, ActivityLine};
-use super::super::page_data::{CheckRow, DiffData, PageData, PagePart, PageUpdate};
+use super::super::activity::{ActivityKind, ActivityRow};
+use super::super::page_data::{DiffData, PageCheck, PageData, PagePart, PageUpdate};
 use super::super::summary::{LoopDetails, LoopSummary};
 use super::*;
 
@@ -66,9 +66,9 @@ fn rows(model: &TopModel) -> Vec<String> {
         }
     };
     let rows = model.rows.iter().enumerate();
-    rows.map(|(at, row)| match at == model.selected {
-        true => format!("{} <", text(row)),
-        false => text(row),
+    rows.map(|(at, row)| {
+        let mark = if at == model.selected { " <" } else { "" };
+        format!("{}{mark}", text(row))
     })
     .collect()
 }
@@ -278,7 +278,7 @@ fn tabs_ask_for_what_they_show_and_follow_the_newest_iteration() {
             "a".into(),
             PageUpdate::Past(Arc::new(PageData {
                 iterations: iterations.collect(),
-                checks: vec![CheckRow {
+                checks: vec![PageCheck {
                     command: "cargo test".into(),
                     slug: "cargo-test".into(),
                 }],
@@ -307,7 +307,7 @@ fn tabs_ask_for_what_they_show_and_follow_the_newest_iteration() {
         press(&mut model, key);
         assert_eq!(wanted(&model), expected, "{key:?}");
     }
-    let lines = (0..100).map(|at| ActivityLine {
+    let lines = (0..100).map(|at| ActivityRow {
         at_ms: 0,
         kind: ActivityKind::Text,
         text: format!("line {at}"),
