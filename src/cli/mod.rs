@@ -9,6 +9,7 @@ pub(crate) mod receipt;
 pub(crate) mod report;
 pub(crate) mod setting_flags;
 pub(crate) mod setup;
+pub(crate) mod top;
 pub(crate) mod ui;
 mod views;
 
@@ -68,6 +69,9 @@ pub(crate) enum Command {
     Status(StatusArgs),
     /// List loops: running ones first, then by age
     Ls(LsArgs),
+    /// Watch and steer all loops on one screen
+    #[command(after_help = top::HELP)]
+    Top(top::TopArgs),
     /// Print the agent's output
     Logs(LogsArgs),
     /// Serve a web page that shows all loops

@@ -39,6 +39,7 @@ mod stats;
 mod status;
 mod supervise;
 mod supervise_loop;
+mod top;
 mod trust;
 mod ui;
 mod verify;
@@ -80,6 +81,7 @@ fn dispatch(command: Command) -> Result<ExitCode, CommandError> {
         Command::Resume(args) => resume::resume(&args),
         Command::Status(args) => status::status(&args),
         Command::Ls(args) => ls::ls(&args),
+        Command::Top(args) => top::top(&args),
         Command::Logs(args) => logs::logs(&args),
         Command::Ui(args) => ui::ui(&args),
         Command::Show(args) => show::show(&args),

@@ -17,6 +17,7 @@ pub(super) fn reject_in_sandbox(command: &Command) -> Result<(), CommandError> {
         Command::Resume(_) => "resume",
         Command::Status(_) => "status",
         Command::Ls(_) => "ls",
+        Command::Top(_) => "top",
         Command::Logs(_) => "logs",
         Command::Ui(_) => "ui",
         Command::Diff(_) => "diff",

@@ -40,7 +40,7 @@ pub(crate) struct Checkpoint {
 
 /// A file that differs between two trees.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct FileChange {
+pub(crate) struct FileDiffStat {
     /// The path, quoted as git quotes it.
     pub(crate) path: String,
     /// Number of lines added; 0 for a binary file.
@@ -186,7 +186,7 @@ impl Checkpoints {
     }
 
     /// Returns the files that differ between two trees, by name.
-    pub(crate) fn changes(&self, from: &str, to: &str) -> Result<Vec<FileChange>, String> {
+    pub(crate) fn changes(&self, from: &str, to: &str) -> Result<Vec<FileDiffStat>, String> {
         let shadow = ShadowRepository::without_tree(&self.scratch, &self.common.join("objects"));
         let fixed = [
             "diff",
@@ -201,7 +201,7 @@ impl Checkpoints {
         parse_numstat(&shadow.git(&args)?.stdout, "", &mut counts);
         let changes = counts.into_iter();
         Ok(changes
-            .map(|(path, (insertions, deletions))| FileChange {
+            .map(|(path, (insertions, deletions))| FileDiffStat {
                 path,
                 insertions,
                 deletions,

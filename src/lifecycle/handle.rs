@@ -5,7 +5,7 @@ use super::error::CommandError;
 use super::locks::RunnerElsewhere;
 use super::session;
 use crate::engine::format::process_count;
-use crate::engine::{Liveness, ProcessIdentity, Status};
+use crate::engine::{Liveness, ProcessIdentity, State, Status};
 use crate::process::exemptions::{ExemptProcess, Exemptions, is_supervisor};
 use crate::process::tree::{parent, start_time};
 use crate::process::{lock_users, orphans};
@@ -192,11 +192,28 @@ pub(crate) fn read_loop(dir: &LoopDir) -> Result<(LoopView, Liveness), StoreErro
     // that has just exited.
     let liveness = runner_liveness(dir);
     let view = view_with_inbox(dir)?;
-    let liveness = match liveness {
-        Liveness::Idle if session::is_active(&view.state) => Liveness::Running,
-        liveness => liveness,
-    };
+    let liveness = with_session(liveness, &view.state);
     Ok((view, liveness))
+}
+
+/// Returns whether a process works on the loop, given whether a runner does.
+pub(crate) fn with_session(liveness: Liveness, state: &State) -> Liveness {
+    match liveness {
+        Liveness::Idle if session::is_active(state) => Liveness::Running,
+        liveness => liveness,
+    }
+}
+
+/// Returns whether a runner works on the loop, at once: a runner that was just killed may still
+/// count, and a stopped one is left alone.
+#[cfg(feature = "cli")]
+pub(crate) fn current_liveness(dir: &LoopDir) -> Liveness {
+    match loop_holder(dir) {
+        Some(holder) if holder.background => Liveness::Running,
+        _ if is_starting(dir) => Liveness::Starting,
+        Some(holder) if !holder.is_transient() => Liveness::Running,
+        _ => Liveness::Idle,
+    }
 }
 
 /// Returns whether a runner works on the loop.

@@ -7,7 +7,7 @@ use crate::engine::event::CheckReport;
 use crate::engine::iteration::Iteration;
 use crate::engine::touched::TouchedFiles;
 use crate::engine::{Act, Event, Liveness, State};
-use crate::git::checkpoint::{Checkpoints, FileChange};
+use crate::git::checkpoint::{Checkpoints, FileDiffStat};
 use crate::store::activity::{ActivityItem, ActivityReader};
 use crate::store::{JournalLine, LoopDir, LoopView, Result, cache};
 
@@ -136,7 +136,7 @@ impl LoopHistory {
     }
 
     /// Returns the files that changed between two trees. Empty if the checkpoints are gone.
-    pub(crate) fn changes(&self, (from, to): (&str, &str)) -> Vec<FileChange> {
+    pub(crate) fn changes(&self, (from, to): (&str, &str)) -> Vec<FileDiffStat> {
         if from == to {
             return Vec::new();
         }

@@ -111,3 +111,86 @@ impl LoopWatcher {
         is_over
     }
 }
+
+/// Why [`WakingWatcher::wait`] returned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum WakeReason {
+    /// Another thread called [`ThreadWaker::wake`].
+    Woken,
+    FilesChanged,
+    TimedOut,
+}
+
+/// Wakes a thread that waits. Clones wake the same thread.
+pub(crate) struct ThreadWaker(UnixStream);
+
+impl ThreadWaker {
+    /// Returns a waker, and the socket that becomes readable when it is used.
+    pub(crate) fn new() -> io::Result<(UnixStream, Self)> {
+        let (woken, waker) = UnixStream::pair()?;
+        woken.set_nonblocking(true)?;
+        waker.set_nonblocking(true)?;
+        Ok((woken, Self(waker)))
+    }
+
+    pub(crate) fn try_clone(&self) -> io::Result<Self> {
+        self.0.try_clone().map(Self)
+    }
+
+    /// Wakes the thread. A full socket is readable already.
+    pub(crate) fn wake(&self) {
+        let _ = rustix::io::write(&self.0, &[0]);
+    }
+}
+
+/// Empties the socket of a waker. Returns whether it was used since the last call.
+pub(crate) fn was_woken(woken: &UnixStream) -> bool {
+    let (mut buffer, mut any) = ([0; 64], false);
+    while let Ok(1..) = rustix::io::read(woken, &mut buffer) {
+        any = true;
+    }
+    any
+}
+
+/// Waits until one of many files changes, or until another thread wakes this one.
+pub(crate) struct WakingWatcher {
+    files: FileWatcher,
+    woken: UnixStream,
+}
+
+impl WakingWatcher {
+    pub(crate) fn new() -> io::Result<(Self, ThreadWaker)> {
+        let (woken, waker) = ThreadWaker::new()?;
+        let files = FileWatcher::open();
+        Ok((Self { files, woken }, waker))
+    }
+
+    /// Sets the files to watch.
+    pub(crate) fn watch(&mut self, paths: &[PathBuf]) {
+        self.files.reset();
+        for path in paths {
+            self.files.watch(path);
+        }
+    }
+
+    pub(crate) fn wait(&mut self, timeout: Duration) -> WakeReason {
+        let mut fds = vec![PollFd::from_borrowed_fd(self.woken.as_fd(), PollFlags::IN)];
+        let files = self.files.fd();
+        fds.extend(files.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)));
+        let _ = poll(&mut fds, Timespec::try_from(timeout).ok().as_ref());
+        drop(fds);
+        let is_changed = self.files.drain().is_some();
+        match was_woken(&self.woken) {
+            true => WakeReason::Woken,
+            false if is_changed => WakeReason::FilesChanged,
+            false => WakeReason::TimedOut,
+        }
+    }
+
+    /// Waits until another thread wakes this one, or until time is up.
+    pub(crate) fn wait_for_waker(&mut self, timeout: Duration) {
+        let mut fds = [PollFd::from_borrowed_fd(self.woken.as_fd(), PollFlags::IN)];
+        let _ = poll(&mut fds, Timespec::try_from(timeout).ok().as_ref());
+        was_woken(&self.woken);
+    }
+}

@@ -39,11 +39,14 @@ pub(crate) fn adapt(text: String) -> String {
     }
 }
 
+/// Returns the ASCII character for one of ralph's own symbols; `None` for any other character.
+pub(super) fn ascii_symbol(c: char) -> Option<char> {
+    let found = SYMBOLS.iter().find(|(symbol, _)| *symbol == c);
+    found.map(|(_, ascii)| *ascii)
+}
+
 fn replace_symbols(text: &str) -> String {
-    let ascii = |c: char| SYMBOLS.iter().find(|(symbol, _)| *symbol == c);
-    text.chars()
-        .map(|c| ascii(c).map_or(c, |(_, ascii)| *ascii))
-        .collect()
+    text.chars().map(|c| ascii_symbol(c).unwrap_or(c)).collect()
 }
 
 /// Returns whether the locale has a character set other than UTF-8. The first variable that is set

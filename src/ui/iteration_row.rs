@@ -7,7 +7,7 @@ use crate::engine::format::{dollars, duration};
 use crate::engine::iteration::{IterationEnd, describe_end};
 use crate::engine::touched::TouchedFiles;
 use crate::engine::{Act, Liveness, Tally};
-use crate::git::checkpoint::FileChange;
+use crate::git::checkpoint::FileDiffStat;
 use crate::lifecycle::history::{IterationActivity, LoopHistory, PastIteration};
 use std::fmt::Write as _;
 
@@ -87,7 +87,7 @@ pub(super) fn mark(green: Option<bool>) -> (&'static str, TextStyle) {
 }
 
 /// Formats how many files and lines changed: `3 +12 −4`.
-fn files(changes: &[FileChange]) -> Cell {
+fn files(changes: &[FileDiffStat]) -> Cell {
     if changes.is_empty() {
         return Cell::default();
     }
@@ -98,7 +98,7 @@ fn files(changes: &[FileChange]) -> Cell {
 }
 
 /// Returns how many lines were added and removed.
-pub(super) fn lines(changes: &[FileChange]) -> (u64, u64) {
+pub(super) fn lines(changes: &[FileDiffStat]) -> (u64, u64) {
     let added = changes.iter().map(|change| change.insertions).sum();
     (added, changes.iter().map(|change| change.deletions).sum())
 }

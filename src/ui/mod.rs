@@ -46,6 +46,7 @@ mod styled;
 pub(crate) mod summary;
 mod table;
 mod tool_line;
+pub(crate) mod top;
 pub(crate) mod trust_text;
 pub(crate) mod tty;
 pub(crate) mod verify_text;

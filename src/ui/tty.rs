@@ -1,6 +1,6 @@
 //! Detects the properties of the terminals on standard output and standard error.
 
-use std::io::{IsTerminal, stderr, stdout};
+use std::io::{self, IsTerminal, Write, stderr, stdout};
 use std::os::fd::AsFd;
 
 /// Returns whether standard output is a terminal.
@@ -21,7 +21,7 @@ pub(crate) fn use_color() -> bool {
 }
 
 /// Returns whether the terminal is unable to move the cursor.
-pub(super) fn is_dumb() -> bool {
+pub(crate) fn is_dumb() -> bool {
     std::env::var_os("TERM").is_some_and(|term| term == "dumb")
 }
 
@@ -45,6 +45,21 @@ pub(crate) fn error_width() -> Option<usize> {
 pub(super) fn error_height() -> Option<usize> {
     let size = rustix::termios::tcgetwinsize(stderr()).ok()?;
     (size.ws_row > 0).then(|| usize::from(size.ws_row))
+}
+
+/// Returns the columns and rows of the terminal on standard output, or of a usual one.
+pub(super) fn size() -> (u16, u16) {
+    match rustix::termios::tcgetwinsize(stdout()) {
+        Ok(size) if size.ws_col > 0 && size.ws_row > 0 => (size.ws_col, size.ws_row),
+        _ => (80, 24),
+    }
+}
+
+/// Writes the escape sequences and the cleaned text of a full-screen program to the terminal.
+pub(super) fn write_terminal(bytes: &[u8]) -> io::Result<()> {
+    let mut terminal = stdout().lock();
+    terminal.write_all(bytes)?;
+    terminal.flush()
 }
 
 fn width_of(terminal: impl AsFd) -> Option<usize> {

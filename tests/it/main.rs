@@ -85,6 +85,7 @@ mod subdirectory;
 mod tampering;
 mod terminal;
 mod test_names;
+mod top;
 mod trust;
 mod usage_errors;
 mod views;

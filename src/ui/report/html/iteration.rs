@@ -9,7 +9,7 @@ use super::markup::Html;
 use super::{Budget, diff};
 use crate::engine::event::CheckReport;
 use crate::engine::format::{bytes, dollars, duration, plural, thousands};
-use crate::git::checkpoint::FileChange;
+use crate::git::checkpoint::FileDiffStat;
 use crate::lifecycle::history::{IterationActivity, PastIteration};
 use crate::store::log_tail::last_lines;
 use std::path::Path;
@@ -64,7 +64,7 @@ fn id(at: usize, one: &PastIteration) -> String {
 }
 
 /// The line that is always visible.
-fn heading(html: &mut Html, one: &PastIteration, changes: Option<&[FileChange]>) {
+fn heading(html: &mut Html, one: &PastIteration, changes: Option<&[FileDiffStat]>) {
     html.tag("<b class=\"number\">")
         .text(&one.number.to_string())
         .tag("</b>");
