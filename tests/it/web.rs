@@ -5,6 +5,7 @@ mod pages;
 
 use crate::kit::{Live, Test, until};
 use serde_json::Value;
+use std::fmt::Write as _;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
 use std::os::unix::fs::PermissionsExt as _;
@@ -81,13 +82,13 @@ impl Page {
     fn send(&self, request: &str, headers: &[&str], body: &str) -> Answer {
         let mut head = format!("{request} HTTP/1.1\r\n");
         if !headers.iter().any(|header| header.starts_with("Host:")) {
-            head += &format!("Host: 127.0.0.1:{}\r\n", self.port);
+            let _ = write!(head, "Host: 127.0.0.1:{}\r\n", self.port);
         }
         for header in headers {
-            head += &format!("{header}\r\n");
+            let _ = write!(head, "{header}\r\n");
         }
         if !body.is_empty() {
-            head += &format!("Content-Length: {}\r\n", body.len());
+            let _ = write!(head, "Content-Length: {}\r\n", body.len());
         }
         self.raw(&head, body)
     }
@@ -536,9 +537,16 @@ fn the_recorded_night_is_complete() {
         "loops/%2e%2e",
         "loops/totals/iterations/x",
     ] {
-        let status = page.get(&format!("/api/{path}"), &[&bearer]).status;
-        assert!(matches!(status, 400 | 404), "{path}: {status}");
+        let code = page.get(&format!("/api/{path}"), &[&bearer]).status;
+        assert!(matches!(code, 400 | 404), "{path}: {code}");
     }
+}
+
+#[test]
+fn removed_loops_disappear_and_archived_ones_are_listed_apart() {
+    let test = Test::night();
+    let page = Page::start(&test, &[]);
+    assert_eq!(page.api("loops")["loops"].as_array().unwrap().len(), 3);
     test.ralph(&["rm", "totals"]).exits(0);
     until("its removal", || {
         page.api("loops")["loops"].as_array().unwrap().len() == 2

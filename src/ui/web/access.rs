@@ -15,7 +15,7 @@ use std::fmt::Write as _;
 use std::net::{IpAddr, SocketAddr};
 
 /// The secrets of one server.
-pub(super) struct Access {
+pub(super) struct PageAccess {
     address: SocketAddr,
     /// 128 random bits in hexadecimal digits.
     token: String,
@@ -25,13 +25,13 @@ pub(super) struct Access {
 
 /// Why a request is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Refusal {
+pub(super) enum AccessRefusal {
     WrongHost,
     WrongOrigin,
     NoToken,
 }
 
-impl Refusal {
+impl AccessRefusal {
     pub(super) fn message(self) -> &'static str {
         match self {
             Self::WrongHost => "the Host header names another server",
@@ -41,7 +41,7 @@ impl Refusal {
     }
 }
 
-impl Access {
+impl PageAccess {
     pub(super) fn new(address: SocketAddr) -> Result<Self, CommandError> {
         Ok(Self {
             address,
@@ -81,16 +81,16 @@ impl Access {
     }
 
     /// Checks where a request comes from.
-    pub(super) fn check_source(&self, headers: &HeaderMap) -> Result<(), Refusal> {
-        let host = single(headers, &header::HOST).ok_or(Refusal::WrongHost)?;
+    pub(super) fn check_source(&self, headers: &HeaderMap) -> Result<(), AccessRefusal> {
+        let host = single(headers, &header::HOST).ok_or(AccessRefusal::WrongHost)?;
         if !self.is_own_host(host) {
-            return Err(Refusal::WrongHost);
+            return Err(AccessRefusal::WrongHost);
         }
         if headers.contains_key(header::ORIGIN) {
-            let origin = single(headers, &header::ORIGIN).ok_or(Refusal::WrongOrigin)?;
+            let origin = single(headers, &header::ORIGIN).ok_or(AccessRefusal::WrongOrigin)?;
             let authority = origin.split_once("://").map(|(_, authority)| authority);
             if authority != Some(host) {
-                return Err(Refusal::WrongOrigin);
+                return Err(AccessRefusal::WrongOrigin);
             }
         }
         Ok(())
@@ -98,26 +98,30 @@ impl Access {
 
     /// Checks that a request to the API has the token, and that it was sent by a script of the user
     /// or by a page of this server.
-    pub(super) fn check_api(&self, method: &Method, headers: &HeaderMap) -> Result<(), Refusal> {
+    pub(super) fn check_api(
+        &self,
+        method: &Method,
+        headers: &HeaderMap,
+    ) -> Result<(), AccessRefusal> {
         if let Some(bearer) = single(headers, &header::AUTHORIZATION) {
             // Another site cannot set this header without a preflight request, which fails.
             let token = bearer.strip_prefix("Bearer ").unwrap_or_default();
             return self
                 .is_token(token.trim())
                 .then_some(())
-                .ok_or(Refusal::NoToken);
+                .ok_or(AccessRefusal::NoToken);
         }
         let site = headers.get(HeaderName::from_static("sec-fetch-site"));
         if site.is_some_and(|site| site != "same-origin") {
-            return Err(Refusal::WrongOrigin);
+            return Err(AccessRefusal::WrongOrigin);
         }
         // Browsers send an Origin with every POST.
         if method != Method::GET && !headers.contains_key(header::ORIGIN) {
-            return Err(Refusal::WrongOrigin);
+            return Err(AccessRefusal::WrongOrigin);
         }
         self.has_cookie(headers)
             .then_some(())
-            .ok_or(Refusal::NoToken)
+            .ok_or(AccessRefusal::NoToken)
     }
 
     fn has_cookie(&self, headers: &HeaderMap) -> bool {
@@ -210,8 +214,8 @@ pub(super) fn add_headers(headers: &mut HeaderMap) {
 mod tests {
     use super::*;
 
-    fn access(address: &str) -> Access {
-        Access::new(address.parse().unwrap()).unwrap()
+    fn access(address: &str) -> PageAccess {
+        PageAccess::new(address.parse().unwrap()).unwrap()
     }
 
     #[test]

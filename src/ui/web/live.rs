@@ -6,7 +6,7 @@
 use super::Web;
 use super::activity_rows::ActivityRows;
 use super::loop_json::{detail, open_activity, summary};
-use super::overview::{FileStamp, FileStamps, LoopRows, Overview};
+use super::overview::{ChangeStamp, LoopRows, LoopStamps, Overview};
 use super::routes::to_text;
 use crate::store::activity::ActivityReader;
 use crate::store::{LoopDir, StateDir, cache};
@@ -152,8 +152,8 @@ pub(super) fn loop_stream(web: &Arc<Web>, dir: LoopDir, permit: OwnedSemaphorePe
 struct LoopStream {
     state_dir: StateDir,
     dir: LoopDir,
-    files: Option<FileStamps>,
-    activity: FileStamp,
+    files: Option<LoopStamps>,
+    activity: ChangeStamp,
     summary: String,
     summary_read: Option<Instant>,
     iteration: u32,
@@ -167,7 +167,7 @@ impl LoopStream {
             state_dir: state_dir.clone(),
             dir,
             files: None,
-            activity: FileStamp::default(),
+            activity: ChangeStamp::default(),
             summary: String::new(),
             summary_read: None,
             iteration: 0,
@@ -179,7 +179,7 @@ impl LoopStream {
     /// Returns the events since the last call.
     fn look(&mut self) -> Vec<Bytes> {
         let mut events = Vec::new();
-        let files = FileStamps::of(&self.dir);
+        let files = LoopStamps::of(&self.dir);
         if self.files.replace(files) != Some(files) {
             self.summary_read = None;
             events.push(match detail(&self.state_dir, &self.dir) {
@@ -215,12 +215,12 @@ impl LoopStream {
         }
         self.iteration = iteration;
         self.rows = ActivityRows::default();
-        self.activity = FileStamp::default();
+        self.activity = ChangeStamp::default();
         self.reader = None;
     }
 
     fn read_activity(&mut self, events: &mut Vec<Bytes>) {
-        let stamp = FileStamp::of(&self.dir.activity(self.iteration));
+        let stamp = ChangeStamp::of(&self.dir.activity(self.iteration));
         if std::mem::replace(&mut self.activity, stamp) == stamp {
             return;
         }

@@ -14,7 +14,7 @@ mod routes;
 
 use crate::lifecycle::error::CommandError;
 use crate::store::StateDir;
-use access::Access;
+use access::PageAccess;
 use live::Overviews;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -50,7 +50,7 @@ const USUAL_PORT: u16 = 7257;
 /// Everything that a request handler uses.
 struct Web {
     state_dir: StateDir,
-    access: Access,
+    access: PageAccess,
     steer: Option<Steer>,
     overviews: Overviews,
     streams: Arc<tokio::sync::Semaphore>,
@@ -76,7 +76,7 @@ pub(crate) fn serve(
     runtime.block_on(async {
         let listener = bind(options).await?;
         let address = listener.local_addr().map_err(CommandError::broken)?;
-        let access = Access::new(address)?;
+        let access = PageAccess::new(address)?;
         let url = access.url();
         let web = Arc::new(Web {
             state_dir: state_dir.clone(),

@@ -30,8 +30,8 @@ pub(super) struct Overview {
 struct KnownLoop {
     row: Arc<str>,
     /// The files that change when the loop does something.
-    files: FileStamps,
-    activity: FileStamp,
+    files: LoopStamps,
+    activity: ChangeStamp,
     activity_path: PathBuf,
     is_live: bool,
     checked: Instant,
@@ -65,7 +65,7 @@ impl Overview {
 
 impl KnownLoop {
     fn read(dir: &LoopDir) -> Self {
-        let files = FileStamps::of(dir);
+        let files = LoopStamps::of(dir);
         let checked = Instant::now();
         let read = read_loop(dir);
         let (row, is_live, iteration) = match read {
@@ -81,7 +81,7 @@ impl KnownLoop {
         Self {
             row: super::routes::to_text(row).into(),
             files,
-            activity: FileStamp::of(&activity_path),
+            activity: ChangeStamp::of(&activity_path),
             activity_path,
             is_live,
             checked,
@@ -89,24 +89,24 @@ impl KnownLoop {
     }
 
     fn is_current(&self, dir: &LoopDir) -> bool {
-        if self.files != FileStamps::of(dir) {
+        if self.files != LoopStamps::of(dir) {
             return false;
         }
         // A killed runner changes no file.
         let is_fresh = !self.is_live || self.checked.elapsed() < REFRESH;
-        is_fresh || (self.activity == FileStamp::of(&self.activity_path) && is_held(dir))
+        is_fresh || (self.activity == ChangeStamp::of(&self.activity_path) && is_held(dir))
     }
 }
 
 /// What shows that a file has changed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct FileStamp {
+pub(super) struct ChangeStamp {
     len: u64,
     inode: u64,
     mtime: (i64, i64),
 }
 
-impl FileStamp {
+impl ChangeStamp {
     pub(super) fn of(path: &Path) -> Self {
         let data = fs::symlink_metadata(path);
         data.map_or_else(
@@ -122,12 +122,12 @@ impl FileStamp {
 
 /// The files that change whenever a loop's state does.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct FileStamps([FileStamp; 4]);
+pub(super) struct LoopStamps([ChangeStamp; 4]);
 
-impl FileStamps {
+impl LoopStamps {
     pub(super) fn of(dir: &LoopDir) -> Self {
         let paths = [dir.journal(), dir.inbox(), dir.lock(), dir.start_mark()];
-        Self(paths.map(|path| FileStamp::of(&path)))
+        Self(paths.map(|path| ChangeStamp::of(&path)))
     }
 }
 

@@ -1,6 +1,6 @@
 //! Maps requests to answers: the page, its files, and the JSON API.
 
-use super::access::{Refusal, add_headers};
+use super::access::{AccessRefusal, add_headers};
 use super::assets::{ASSETS, Asset, PAGE};
 use super::{SteeringRequest, Web, live, loop_json};
 use crate::engine::plain_text::visible;
@@ -76,10 +76,10 @@ async fn require_token(State(web): WebState, request: Request, next: Next) -> Re
     }
 }
 
-fn refuse(refusal: Refusal) -> Response {
+fn refuse(refusal: AccessRefusal) -> Response {
     let status = match refusal {
-        Refusal::NoToken => StatusCode::UNAUTHORIZED,
-        Refusal::WrongHost | Refusal::WrongOrigin => StatusCode::FORBIDDEN,
+        AccessRefusal::NoToken => StatusCode::UNAUTHORIZED,
+        AccessRefusal::WrongHost | AccessRefusal::WrongOrigin => StatusCode::FORBIDDEN,
     };
     error(status, refusal.message())
 }
@@ -91,7 +91,7 @@ async fn enter(State(web): WebState, request: Request) -> Response {
         .split('&')
         .find_map(|pair| pair.strip_prefix("token="));
     if !token.is_some_and(|token| web.access.is_token(token)) {
-        let text = format!("{}\n", Refusal::NoToken.message());
+        let text = format!("{}\n", AccessRefusal::NoToken.message());
         return (StatusCode::UNAUTHORIZED, text).into_response();
     }
     let headers = [

@@ -1,14 +1,14 @@
 // Checks what a page can be checked for without a person: names, contrast, structure and overflow.
-// Returns a list of findings.
-(() => {
+// Returns a list of findings. A phone's browser makes the window as wide as the page, so its width is an argument.
+((WIDTH) => {
   const findings = [];
   const describe = (element) => element.outerHTML.slice(0, 140);
   const report = (what, element) => { if (findings.length < 20) findings.push(`${what}: ${describe(element)}`); };
   const isShown = (element) => element.checkVisibility({ visibilityProperty: true, opacityProperty: true });
 
   // ---------------------------------------------------------------- structure
-  if (document.documentElement.scrollWidth > innerWidth) {
-    const wide = [...document.querySelectorAll("main *")].filter((element) => element.getBoundingClientRect().right > innerWidth + 1 &&
+  if (document.documentElement.scrollWidth > WIDTH) {
+    const wide = [...document.querySelectorAll("main *")].filter((element) => element.getBoundingClientRect().right > WIDTH + 1 &&
       !element.closest(".scroller, .tabs, .activity-box, .output"));
     findings.push(`the page is ${document.documentElement.scrollWidth} pixels wide: ${wide.slice(0, 3).map(describe).join(" | ")}`);
   }
@@ -101,4 +101,4 @@
     if (isShown(input)) check(input, getComputedStyle(input, "::placeholder").color, 15, false);
   }
   return findings;
-})()
+})

@@ -30,6 +30,8 @@ pub(super) struct Browser {
     /// What was read and not yet used.
     read: Vec<u8>,
     session: Option<String>,
+    /// The width of the window that was asked for, in pixels.
+    pub(super) width: u32,
     last_id: u64,
     /// Errors of scripts and refused requests.
     pub(super) errors: Vec<String>,
@@ -70,6 +72,7 @@ impl Browser {
             output,
             read: Vec::new(),
             session: None,
+            width: 800,
             last_id: 0,
             errors: Vec::new(),
             requests: Vec::new(),
@@ -175,6 +178,7 @@ impl Browser {
     }
 
     pub(super) fn resize(&mut self, width: u32, height: u32) {
+        self.width = width;
         let metrics = json!({"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 500});
         self.call("Emulation.setDeviceMetricsOverride", &metrics);
     }

@@ -11,7 +11,7 @@ mod needs_chromium {
     /// Checks the page as it is shown now.
     #[track_caller]
     fn audit(browser: &mut Browser, what: &str) {
-        let findings = browser.js(AUDIT);
+        let findings = browser.js(&format!("{}({})", AUDIT.trim_end(), browser.width));
         assert_eq!(findings, json!([]), "{what}");
     }
 
@@ -21,7 +21,7 @@ mod needs_chromium {
     }
 
     /// The views of the recorded night, and what shows that each of them is complete.
-    const VIEWS: [(&str, &str); 11] = [
+    const VIEWS: [(&str, &str); 12] = [
         ("#/", "document.querySelectorAll('.loop').length === 3"),
         (
             "#/loop/totals",
@@ -58,6 +58,10 @@ mod needs_chromium {
         (
             "#/loop/links",
             "document.querySelector('.loop-head .pill')?.textContent === 'disputed'",
+        ),
+        (
+            "#/loop/links/checks",
+            "document.querySelectorAll('td.doubt').length > 0",
         ),
         (
             "#/loop/retries/activity/4",

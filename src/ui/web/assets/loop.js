@@ -270,6 +270,7 @@ export function loopPage(main, name, route, go) {
     const hadFocus = panel.contains(document.activeElement) && document.activeElement.dataset.number;
     panel.replaceChildren(h("h2", null, "Checks in each iteration"), strip, h("p", { class: "legend" },
       h("span", { class: "heat good sample", "aria-hidden": "true" }), "green ", h("span", { class: "heat bad sample", "aria-hidden": "true" }, "✕"), "red ",
+      h("span", { class: "heat doubt sample", "aria-hidden": "true" }, "!"), "green, but not by the original tests ",
       h("span", { class: "heat none sample", "aria-hidden": "true" }, "·"), "not run"), logs);
     if (strip.classList.contains("scroller")) strip.scrollLeft = columns ?? strip.scrollWidth;
     if (hadFocus) panel.querySelector(`button[data-number="${CSS.escape(hadFocus)}"]`)?.focus();

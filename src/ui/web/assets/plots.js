@@ -5,7 +5,7 @@ import { clock, dollars, duration, plural } from "./format.js";
 
 const WIDTH = 420;
 const HEIGHT = 150;
-const LEFT = 52;
+const LEFT = 62;
 const BOTTOM = 22;
 
 /** Returns a figure with a bar for each iteration, and a line of their sum if `sum` is set. */
@@ -84,9 +84,10 @@ export function heatStrip(detail, selected, select) {
     columns.map((column) => {
       const report = column.checks[at];
       const look = report ? second(column, at) : null;
-      const kind = !report ? "none" : report.green ? "good" : "bad";
+      const isDoubted = report?.green && column.second_look?.[at]?.green === false;
+      const kind = !report ? "none" : isDoubted ? "doubt" : report.green ? "good" : "bad";
       const cell = h("td", { class: `heat ${kind}${column.number === current ? " current" : ""}`, onclick: () => select(column.number) },
-        h("span", { "aria-hidden": "true" }, !report ? "·" : report.green ? "" : "✕"), spoken(verdict(report)));
+        h("span", { "aria-hidden": "true" }, { none: "·", doubt: "!", good: "", bad: "✕" }[kind]), spoken(isDoubted ? "green, but not by the original tests" : verdict(report)));
       return withTooltip(cell, () => [`#${column.number} ${check.command}`, verdict(report), report && duration(report.ms),
         report?.line, look, column.started && `began ${clock(column.started)}`].filter(Boolean).join("\n"));
     }));

@@ -18,7 +18,7 @@ macro_rules! asset {
         Asset {
             path: $path,
             content_type: $content_type,
-            text: include_str!(concat!("assets/", $path)),
+            text: include_str!($path),
         }
     };
 }
