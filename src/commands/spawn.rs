@@ -13,6 +13,7 @@ use crate::lifecycle::locks::LoopLocks;
 use crate::lifecycle::tmux::Tmux;
 use crate::store::StateDir;
 use crate::ui::print::{print_json, print_message, warn};
+use crate::ui::tty::is_terminal;
 use serde_json::json;
 
 pub(crate) fn spawn(args: &RunArgs) -> Result<ExitCode, CommandError> {
@@ -69,11 +70,16 @@ pub(crate) fn spawn(args: &RunArgs) -> Result<ExitCode, CommandError> {
     } else {
         let first = with_limit(1, plan.limits.iterations);
         print_message(&format!(
-            "spawned {name} ({location}) [ralph mode: iteration {first}]\n\
-             watch: ralph attach {name} · ralph logs {name} -f · ralph status {name}\n\
-             steer: ralph say {name} TEXT · ralph pause {name} · ralph set {name} max-iterations=N\n\
-             stop:  ralph stop {name}\n"
+            "spawned {name} ({location}) [ralph mode: iteration {first}]\n"
         ));
+        // Scripts and agents rely on one line.
+        if is_terminal() {
+            print_message(&format!(
+                "watch: ralph attach {name} · ralph logs {name} -f · ralph status {name}\n\
+                 steer: ralph say {name} TEXT · ralph pause {name} · ralph set {name} max-iterations=N\n\
+                 stop:  ralph stop {name}\n"
+            ));
+        }
     }
     Ok(ExitCode::Success)
 }

@@ -264,9 +264,7 @@ fn checked(
     );
     let mut lines = vec![(text, look_text::result_style(report.is_green()))];
     let is_last = check + 1 == state.checks.len();
-    if is_last && state.is_sealed() {
-        lines.extend(look_text::disputed(state));
-    }
+    lines.extend(look_text::disputed(state).filter(|_| is_last && state.is_sealed()));
     lines.extend(claim_text::refused(state).filter(|_| is_last && iteration > 0));
     if is_last && iteration > 0 && state.is_green_without_claim() {
         let why = if state.is_green_without_change() {

@@ -1,7 +1,7 @@
 //! Describes an iteration in one row: when, how long, how much, its checks, its files, and what came of it.
 
 use super::age::clock;
-use super::table::{Cell, Column, TextTable};
+use super::table::{TableCell, TableColumn, TextTable};
 use super::{TextStyle, one_line};
 use crate::engine::format::{dollars, duration};
 use crate::engine::iteration::{IterationEnd, describe_end};
@@ -14,13 +14,13 @@ use std::fmt::Write as _;
 /// Returns a table for [`push`].
 pub(super) fn table() -> TextTable {
     TextTable::new(&[
-        ("#", Column::Right),
-        ("START", Column::Left),
-        ("TOOK", Column::Right),
-        ("COST", Column::Right),
-        ("CHECKS", Column::Left),
-        ("FILES", Column::Left),
-        ("RESULT", Column::Rest),
+        ("#", TableColumn::Right),
+        ("START", TableColumn::Left),
+        ("TOOK", TableColumn::Right),
+        ("COST", TableColumn::Right),
+        ("CHECKS", TableColumn::Left),
+        ("FILES", TableColumn::Left),
+        ("RESULT", TableColumn::Rest),
     ])
 }
 
@@ -45,8 +45,8 @@ pub(super) fn push(table: &mut TextTable, history: &LoopHistory, one: &PastItera
         None => cost_so_far(history, one),
     };
     table.push(vec![
-        Cell::new(&one.number.to_string(), Some(TextStyle::Bold)),
-        Cell::new(&clock(one.started_ms), Some(TextStyle::Dim)),
+        TableCell::new(&one.number.to_string(), Some(TextStyle::Bold)),
+        TableCell::new(&clock(one.started_ms), Some(TextStyle::Dim)),
         took.into(),
         cost.map(dollars).unwrap_or_default().into(),
         check_marks(one),
@@ -66,15 +66,17 @@ fn cost_so_far(history: &LoopHistory, one: &PastIteration) -> Option<f64> {
 }
 
 /// Returns a mark for each check.
-fn check_marks(one: &PastIteration) -> Cell {
-    one.checks.iter().fold(Cell::default(), |cell, report| {
-        let (mark, style) = mark(
-            report
-                .as_ref()
-                .map(crate::engine::event::CheckReport::is_green),
-        );
-        cell.and(mark, Some(style))
-    })
+fn check_marks(one: &PastIteration) -> TableCell {
+    one.checks
+        .iter()
+        .fold(TableCell::default(), |cell, report| {
+            let (mark, style) = mark(
+                report
+                    .as_ref()
+                    .map(crate::engine::event::CheckReport::is_green),
+            );
+            cell.and(mark, Some(style))
+        })
 }
 
 /// Returns the mark of a check; `None` for one that did not run.
@@ -87,12 +89,12 @@ pub(super) fn mark(green: Option<bool>) -> (&'static str, TextStyle) {
 }
 
 /// Formats how many files and lines changed: `3 +12 −4`.
-fn files(changes: &[FileDiffStat]) -> Cell {
+fn files(changes: &[FileDiffStat]) -> TableCell {
     if changes.is_empty() {
-        return Cell::default();
+        return TableCell::default();
     }
     let (added, removed) = lines(changes);
-    Cell::from(changes.len().to_string())
+    TableCell::from(changes.len().to_string())
         .and(&format!(" +{added}"), Some(TextStyle::Green))
         .and(&format!(" −{removed}"), Some(TextStyle::Red))
 }
@@ -104,9 +106,9 @@ pub(super) fn lines(changes: &[FileDiffStat]) -> (u64, u64) {
 }
 
 /// Says what came of an iteration: the first thing that a person would ask.
-fn result(history: &LoopHistory, one: &PastIteration) -> Cell {
+fn result(history: &LoopHistory, one: &PastIteration) -> TableCell {
     let (text, style) = result_text(history, one);
-    Cell::new(&text, style)
+    TableCell::new(&text, style)
 }
 
 /// Returns what came of an iteration, and its style.

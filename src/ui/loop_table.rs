@@ -3,7 +3,7 @@
 use super::age::{age, short_path};
 use super::loop_order;
 use super::status::{activity, short_status, status_style};
-use super::table::{Cell, Column, TextTable};
+use super::table::{TableCell, TableColumn, TextTable};
 use super::{StyledText, TextStyle, one_line};
 use crate::engine::{Act, Liveness, Phase, Status};
 use crate::lifecycle::history::IterationActivity;
@@ -96,7 +96,7 @@ impl LoopRow {
         matches!(self.status, Status::Running | Status::Starting)
     }
 
-    fn cells(&self, depth: usize, is_terminal: bool, now_ms: i64) -> Vec<Cell> {
+    fn cells(&self, depth: usize, is_terminal: bool, now_ms: i64) -> Vec<TableCell> {
         let path = |path: &Path| {
             if is_terminal {
                 short_path(path)
@@ -107,13 +107,13 @@ impl LoopRow {
         let dim = self.is_archived.then_some(TextStyle::Dim);
         let style = dim.unwrap_or_else(|| status_style(self.status));
         vec![
-            Cell::new(&loop_order::indented(&self.name, depth), dim),
-            Cell::new(&self.status_text, Some(style)),
-            Cell::new(&self.iteration, dim),
-            Cell::new(&self.cost, dim),
-            Cell::new(&age(self.since_ms, now_ms), dim),
-            Cell::new(&path(&self.repository), dim),
-            Cell::new(&self.now, Some(TextStyle::Dim)),
+            TableCell::new(&loop_order::indented(&self.name, depth), dim),
+            TableCell::new(&self.status_text, Some(style)),
+            TableCell::new(&self.iteration, dim),
+            TableCell::new(&self.cost, dim),
+            TableCell::new(&age(self.since_ms, now_ms), dim),
+            TableCell::new(&path(&self.repository), dim),
+            TableCell::new(&self.now, Some(TextStyle::Dim)),
         ]
     }
 }
@@ -166,13 +166,13 @@ pub(crate) fn table(
         .map(|row| (&row.name[..], row.parent.as_deref()))
         .collect();
     let mut table = TextTable::new(&[
-        ("NAME", Column::CutEnd(NAME_MIN)),
-        ("STATUS", Column::Left),
-        ("ITERATION", Column::Left),
-        ("COST", Column::Left),
-        ("AGE", Column::Left),
-        ("REPOSITORY", Column::CutStart(COLUMN_MIN)),
-        ("NOW", Column::Rest),
+        ("NAME", TableColumn::CutEnd(NAME_MIN)),
+        ("STATUS", TableColumn::Left),
+        ("ITERATION", TableColumn::Left),
+        ("COST", TableColumn::Left),
+        ("AGE", TableColumn::Left),
+        ("REPOSITORY", TableColumn::CutStart(COLUMN_MIN)),
+        ("NOW", TableColumn::Rest),
     ]);
     for (depth, at) in loop_order::in_order(&names) {
         table.push(loops[at].cells(depth, columns.is_some(), now_ms));

@@ -6,7 +6,7 @@ use super::cost::cost_of_limit;
 use super::event_line::verdict;
 use super::iteration_row::{self, lines, mark, result_text};
 use super::status::{line, status_style};
-use super::table::{Cell, Column, TextTable};
+use super::table::{TableCell, TableColumn, TextTable};
 use super::{
     StyledText, TextStyle, adapt, diff_text, hang, label_text, one_line, outcome_text,
     truncate_to_width,
@@ -258,9 +258,9 @@ fn checks(history: &LoopHistory, past: &PastIteration, style: ViewStyle, out: &m
 }
 
 fn diff(history: &LoopHistory, trees: (&str, &str), style: ViewStyle, out: &mut StyledText) {
-    let mut table = TextTable::new(&[("", Column::Left), ("", Column::Left)]);
+    let mut table = TextTable::new(&[("", TableColumn::Left), ("", TableColumn::Left)]);
     for change in history.changes(trees) {
-        let lines = Cell::new(&format!("+{}", change.insertions), Some(TextStyle::Green))
+        let lines = TableCell::new(&format!("+{}", change.insertions), Some(TextStyle::Green))
             .and(&format!(" −{}", change.deletions), Some(TextStyle::Red));
         table.push(vec![change.path.into(), lines]);
     }

@@ -5,7 +5,7 @@ use crate::engine::display::char_width;
 
 /// How a column is laid out.
 #[derive(Clone, Copy, PartialEq)]
-pub(super) enum Column {
+pub(super) enum TableColumn {
     /// Aligned to the left, never cut.
     Left,
     /// Aligned to the right, never cut.
@@ -20,9 +20,9 @@ pub(super) enum Column {
 
 /// A cell: a text of one line, or several parts with a style each.
 #[derive(Clone, Default)]
-pub(super) struct Cell(Vec<(String, Option<TextStyle>)>);
+pub(super) struct TableCell(Vec<(String, Option<TextStyle>)>);
 
-impl Cell {
+impl TableCell {
     pub(super) fn new(text: &str, style: Option<TextStyle>) -> Self {
         Self(vec![(one_line(text), style)])
     }
@@ -74,7 +74,7 @@ impl Cell {
     }
 }
 
-impl From<String> for Cell {
+impl From<String> for TableCell {
     fn from(text: String) -> Self {
         Self::new(&text, None)
     }
@@ -85,16 +85,16 @@ const REST_MIN: usize = 14;
 
 /// A table with a fixed number of columns.
 pub(super) struct TextTable {
-    columns: Vec<Column>,
-    rows: Vec<Vec<Cell>>,
+    columns: Vec<TableColumn>,
+    rows: Vec<Vec<TableCell>>,
 }
 
 impl TextTable {
     /// Creates a table whose columns have these names. Without names, it has no heading.
-    pub(super) fn new(columns: &[(&str, Column)]) -> Self {
+    pub(super) fn new(columns: &[(&str, TableColumn)]) -> Self {
         let heading = columns
             .iter()
-            .map(|(name, _)| Cell::new(name, Some(TextStyle::Dim)));
+            .map(|(name, _)| TableCell::new(name, Some(TextStyle::Dim)));
         let has_heading = columns.iter().any(|(name, _)| !name.is_empty());
         Self {
             columns: columns.iter().map(|(_, column)| *column).collect(),
@@ -102,7 +102,7 @@ impl TextTable {
         }
     }
 
-    pub(super) fn push(&mut self, cells: Vec<Cell>) {
+    pub(super) fn push(&mut self, cells: Vec<TableCell>) {
         self.rows.push(cells);
     }
 
@@ -131,11 +131,11 @@ impl TextTable {
                     pending += 2;
                 }
                 let cell = match column {
-                    Column::CutStart(_) => cell.cut_start(*width),
+                    TableColumn::CutStart(_) => cell.cut_start(*width),
                     _ => cell.cut_end(*width),
                 };
                 let pad = width.saturating_sub(cell.width());
-                if *column == Column::Right {
+                if *column == TableColumn::Right {
                     pending += pad;
                 }
                 for (text, style) in &cell.0 {
@@ -148,7 +148,7 @@ impl TextTable {
                         None => out.push(text),
                     };
                 }
-                if *column != Column::Right {
+                if *column != TableColumn::Right {
                     pending += pad;
                 }
             }
@@ -172,8 +172,8 @@ impl TextTable {
             widths.clone_from(&natural);
             for (width, column) in widths.iter_mut().zip(&self.columns) {
                 let is_dropped = match column {
-                    Column::Rest => dropped > 0,
-                    Column::CutStart(_) => dropped > 1,
+                    TableColumn::Rest => dropped > 0,
+                    TableColumn::CutStart(_) => dropped > 1,
                     _ => false,
                 };
                 if is_dropped {
@@ -193,9 +193,9 @@ impl TextTable {
         for pass in 0..3 {
             for (at, column) in self.columns.iter().enumerate() {
                 let min = match column {
-                    Column::Rest if pass == 0 => REST_MIN,
-                    Column::CutStart(min) if pass == 1 => *min,
-                    Column::CutEnd(min) if pass == 2 => *min,
+                    TableColumn::Rest if pass == 0 => REST_MIN,
+                    TableColumn::CutStart(min) if pass == 1 => *min,
+                    TableColumn::CutEnd(min) if pass == 2 => *min,
                     _ => continue,
                 };
                 let over = used(widths).saturating_sub(total);
@@ -222,10 +222,10 @@ mod tests {
 
     fn printed(width: Option<usize>) -> String {
         let mut table = TextTable::new(&[
-            ("NAME", Column::CutEnd(4)),
-            ("N", Column::Right),
-            ("PATH", Column::CutStart(8)),
-            ("NOW", Column::Rest),
+            ("NAME", TableColumn::CutEnd(4)),
+            ("N", TableColumn::Right),
+            ("PATH", TableColumn::CutStart(8)),
+            ("NOW", TableColumn::Rest),
         ]);
         for (name, number, path, now) in [
             ("short", "7", "/home/a", "reads"),
@@ -238,7 +238,7 @@ mod tests {
         ] {
             table.push(
                 [name, number, path, now]
-                    .map(|text| Cell::new(text, None))
+                    .map(|text| TableCell::new(text, None))
                     .to_vec(),
             );
         }

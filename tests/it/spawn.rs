@@ -75,16 +75,14 @@ fn a_spawned_loop_has_a_window_until_it_ends() {
 fn the_printed_line_names_the_window() {
     let test = Test::new().script("iteration *\n say hello\n");
     let line = "spawned a (tmux: ralph:a) [ralph mode: iteration 1/10]\n";
-    let out = spawn(&test, "a", &["-m", "10"]).exits(0).out;
-    let help = "watch: ralph attach a · ralph logs a -f · ralph status a\n\
-                steer: ralph say a TEXT · ralph pause a · ralph set a max-iterations=N\n\
-                stop:  ralph stop a\n";
-    assert_eq!(out, format!("{line}{help}"));
-    until_status(&test, "a", "done");
+    assert_eq!(spawn(&test, "a", &["-m", "10"]).exits(0).out, line);
+    test.ralph(&["wait", "a"]).exits(0);
     let line = "spawned b (background) [ralph mode: iteration 1/10]\n";
-    let out = spawn(&test, "b", &["-m", "10", "--no-tmux"]).exits(0).out;
-    assert!(out.starts_with(line), "{out}");
-    until_status(&test, "b", "done");
+    assert_eq!(
+        spawn(&test, "b", &["-m", "10", "--no-tmux"]).exits(0).out,
+        line
+    );
+    test.ralph(&["wait", "b"]).exits(0);
     let json: serde_json::Value =
         serde_json::from_str(&spawn(&test, "c", &["-m", "1", "--json"]).exits(0).out).unwrap();
     assert_eq!(

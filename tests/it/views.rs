@@ -3,7 +3,7 @@
 //! Their snapshots are in `snapshots/views`, at 80 and at 160 columns.
 
 use crate::kit::{RUN_ONCE, Test, until};
-use crate::pty::{Screen, escapes};
+use crate::pty::{Screen, escapes, rows};
 use crate::snap::assert_snapshot;
 use serde_json::Value;
 
@@ -246,4 +246,32 @@ fn a_running_loop_is_first_and_says_what_it_does() {
     assert!(shown.contains("running"), "{shown}");
     test.write("go", "");
     live.end();
+}
+
+#[test]
+fn spawn_says_how_to_watch_steer_and_stop_on_a_terminal() {
+    let test = Test::new().script("iteration *\n say hello\n");
+    let command = test.ralph_command(&[
+        "spawn",
+        "x",
+        "--name",
+        "a",
+        "-m",
+        "1",
+        "--no-promise",
+        "--no-tmux",
+        "--agent",
+        "script:../agent.script",
+    ]);
+    let (code, bytes) = Screen::start(command, 80).end();
+    assert_eq!(code, 0);
+    assert_eq!(
+        rows(&bytes)[1..4],
+        [
+            "watch: ralph attach a · ralph logs a -f · ralph status a",
+            "steer: ralph say a TEXT · ralph pause a · ralph set a max-iterations=N",
+            "stop:  ralph stop a",
+        ]
+    );
+    test.ralph(&["wait", "a"]).exits(0);
 }
