@@ -75,7 +75,7 @@ pub(crate) struct LookState {
 
 impl LookState {
     /// Returns why the original tests could not be asked; `None` if they could.
-    fn reason_against(&self) -> Option<String> {
+    pub(super) fn reason_against(&self) -> Option<String> {
         let mut unknown = self.touched.iter().flat_map(|touched| &touched.unknown);
         self.failure.clone().or_else(|| unknown.next().cloned())
     }
@@ -359,40 +359,6 @@ impl State {
         self.look.told = false;
         self.claims.signals.changed = None;
         self.look.is_outdated || self.look.reason_against().is_some()
-    }
-
-    /// Describes the second look at the work of a loop that is done; empty if there is nothing to
-    /// say.
-    pub(super) fn describe_look(&self) -> String {
-        let look = &self.look;
-        let touched = look.touched.as_ref();
-        let has_sources = touched.is_none_or(|touched| !touched.sources.is_empty());
-        match self.look_verdict() {
-            LookVerdict::Agreed => {
-                let files = touched.map(TouchedFiles::describe).unwrap_or_default();
-                let changed = match &*files {
-                    "" => String::new(),
-                    files => format!(" ({files} changed)"),
-                };
-                let sources = if has_sources {
-                    ""
-                } else {
-                    "; no source file was changed"
-                };
-                let mut text = format!(", by the original tests too{changed}{sources}");
-                if !look.weaknesses.is_empty() {
-                    let why = look.weaknesses.join(", ");
-                    text.extend(["; the original files were not fully restored: ", &why]);
-                }
-                text
-            }
-            LookVerdict::Untouched if !has_sources => "; nothing was changed".into(),
-            LookVerdict::Skipped => {
-                let why = look.reason_against().unwrap_or_default();
-                format!("; the original tests were not asked: {why}")
-            }
-            _ => String::new(),
-        }
     }
 
     /// Begins an iteration, whose prompt contains the dispute of the one before.

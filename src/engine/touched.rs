@@ -28,6 +28,9 @@ pub struct TouchedFiles {
     /// Tests and settings among the sources, because the task or a person allows to change them.
     #[serde(skip_serializing_if = "TouchedList::is_empty")]
     pub allowed: TouchedList,
+    /// Files that can turn a check green, and whose change a person has accepted.
+    #[serde(skip_serializing_if = "TouchedList::is_empty")]
+    pub accepted: TouchedList,
     /// Why some originals cannot be put back. A person has to look at these.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub unknown: Vec<String>,
@@ -102,6 +105,7 @@ impl TouchedFiles {
             &mut self.outside,
             &mut self.sources,
             &mut self.allowed,
+            &mut self.accepted,
         ];
         for file in rings.into_iter().flat_map(|ring| &mut ring.files) {
             edit(&mut file.path);

@@ -43,9 +43,10 @@ enum Ring {
 
 impl Baseline {
     /// Compares the current state with the baseline. `allow` has the patterns of files that the
-    /// task may change: they count as sources.
-    pub(crate) fn touched(&self, allow: &[String]) -> io::Result<Touched> {
-        self.touched_in(&RecordedState::default(), allow)
+    /// task may change, and `accepted` those of files whose change a person has accepted: they count
+    /// as sources.
+    pub(crate) fn touched(&self, allow: &[String], accepted: &[String]) -> io::Result<Touched> {
+        self.touched_in(&RecordedState::default(), allow, accepted)
     }
 
     /// Compares a recorded state with the baseline.
@@ -53,13 +54,15 @@ impl Baseline {
         &self,
         recorded: &RecordedState<'_>,
         allow: &[String],
+        accepted: &[String],
     ) -> io::Result<Touched> {
         let mut now = walk_workspace(&self.scope.workspace)?;
         recorded.apply_to(&mut now);
         let comparison = Comparison {
             baseline: self,
             recorded,
-            allow: PatternSet::new(allow),
+            allow: PatternSet::new(allow.iter().chain(accepted)),
+            accepted: PatternSet::new(accepted),
             protect: PatternSet::new(&self.scope.protect),
             ignored: git::ignored::ignored_paths(&self.scope.workspace).unwrap_or_default(),
         };
@@ -110,7 +113,9 @@ impl Baseline {
 struct Comparison<'a> {
     baseline: &'a Baseline,
     recorded: &'a RecordedState<'a>,
+    /// What the task may change, or a person has accepted.
     allow: PatternSet,
+    accepted: PatternSet,
     protect: PatternSet,
     /// What git ignores now.
     ignored: Vec<Vec<u8>>,
@@ -141,6 +146,10 @@ impl Comparison<'_> {
         let path = change.path();
         let absolute = self.baseline.absolute(path);
         let files = &mut touched.files;
+        if self.accepted.is_match(path) && self.can_decide(change, &absolute) {
+            let name = || git::path_name(path);
+            files.accepted.add(name, change.kind(), 1);
+        }
         let (list, restore) = match self.ring(change, &absolute) {
             Ring::Guard(restore) => (&mut files.guards, restore),
             Ring::FirstGuard => (&mut files.first_guards, None),
@@ -221,11 +230,7 @@ impl Comparison<'_> {
                 self.original(absolute)
             };
         }
-        let is_ignored = match before {
-            Some(_) => was_ignored(&self.baseline.scope, path, false),
-            None => self.is_ignored_now(path, false),
-        };
-        if is_ignored {
+        if self.is_ignored(change) {
             return Ring::Ignored;
         }
         let matches = table().matches(path);
@@ -241,6 +246,20 @@ impl Comparison<'_> {
             return self.rust_source(change, absolute);
         }
         Ring::Source
+    }
+
+    /// Returns whether the change of a file would matter if it was not allowed.
+    fn can_decide(&self, change: &Change<'_>, absolute: &[u8]) -> bool {
+        let path = change.path();
+        self.is_guard(path, absolute, change.before.is_none()) || self.is_ignored(change)
+    }
+
+    fn is_ignored(&self, change: &Change<'_>) -> bool {
+        let path = change.path();
+        match change.before {
+            Some(_) => was_ignored(&self.baseline.scope, path, false),
+            None => self.is_ignored_now(path, false),
+        }
     }
 
     /// Returns whether a file judges the work, or has tests in it.
@@ -335,6 +354,10 @@ impl Comparison<'_> {
                 continue;
             }
             if self.is_allowed_outside(path) {
+                if self.accepted.is_match(without_slash(path)) {
+                    let name = || git::path_name(path);
+                    touched.files.accepted.add(name, change.kind(), 1);
+                }
                 continue;
             }
             let has_copy = change.before.is_some() && self.baseline.copies.contains(path);
@@ -356,8 +379,13 @@ impl Comparison<'_> {
     }
 
     fn is_allowed_outside(&self, path: &[u8]) -> bool {
-        self.allow.is_match(path.strip_prefix(b"/").unwrap_or(path))
+        self.allow.is_match(without_slash(path))
     }
+}
+
+/// Returns an absolute path as patterns match it.
+fn without_slash(path: &[u8]) -> &[u8] {
+    path.strip_prefix(b"/").unwrap_or(path)
 }
 
 impl Touched {

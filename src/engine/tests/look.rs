@@ -91,7 +91,7 @@ fn always_runs_the_checks_again_although_nothing_was_touched() {
     let summary = done.state.outcome_summary().unwrap();
     assert_eq!(
         summary.detail,
-        "every check is green, by the original tests too; no source file was changed"
+        "every check is green, by the original tests too; red turned green and nothing was changed"
     );
 }
 
@@ -104,8 +104,8 @@ fn a_touched_test_is_no_dispute_if_the_original_is_green_too() {
     let summary = done.state.outcome_summary().unwrap();
     assert_eq!(
         summary.detail,
-        "every check is green, by the original tests too (1 test or settings file changed); no \
-         source file was changed"
+        "every check is green, by the original tests too (1 test or settings file changed); red \
+         turned green and no source file changed: only tests/sum.py"
     );
 }
 
