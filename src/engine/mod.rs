@@ -66,7 +66,6 @@ pub(crate) mod commit_message;
 pub(crate) mod decide;
 pub(crate) mod display;
 mod done_text;
-pub(crate) mod doubt;
 mod drain;
 pub(crate) mod event;
 pub(crate) mod excerpt;
