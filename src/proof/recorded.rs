@@ -4,7 +4,7 @@ use super::manifest::{Entry, Manifest};
 use super::{ViewChange, ViewContent};
 use crate::engine::touched::TouchedFiles;
 use crate::git::path_name;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
@@ -60,12 +60,10 @@ impl RecordedState<'_> {
         restores: Vec<ViewChange>,
     ) -> Vec<ViewChange> {
         let mut changes: Vec<ViewChange> = Vec::new();
+        let covered: HashSet<&Path> = restores.iter().map(|restore| &*restore.path).collect();
         for (path, file) in &self.files {
             let path = workspace.join(OsStr::from_bytes(path));
-            if restores
-                .iter()
-                .any(|restore| path.starts_with(&restore.path))
-            {
+            if path.ancestors().any(|path| covered.contains(path)) {
                 continue;
             }
             let content = match file {

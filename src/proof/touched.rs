@@ -9,6 +9,7 @@ use super::recorded::RecordedState;
 use super::{ViewChange, ViewContent, merge, outside, rust_tests};
 use crate::engine::touched::{FileChange, TouchedFiles, TouchedList};
 use crate::git;
+use crate::git::ignored::IgnoredPaths;
 use crate::os::regular_file;
 use std::io;
 
@@ -113,7 +114,7 @@ struct Comparison<'a> {
     allow: PatternSet,
     protect: PatternSet,
     /// What git ignores now.
-    ignored: Vec<Vec<u8>>,
+    ignored: IgnoredPaths,
 }
 
 impl Comparison<'_> {
@@ -191,7 +192,7 @@ impl Comparison<'_> {
 
     fn is_ignored_now(&self, path: &[u8], is_dir: bool) -> bool {
         was_ignored(&self.baseline.scope, path, is_dir)
-            || self.ignored.iter().any(|ignored| is_below(path, ignored))
+            || self.ignored.contains(path)
             // An agent can change what git ignores.
             || is_in_ignored_directory(path, is_dir, self.baseline.scope.has_git)
     }
