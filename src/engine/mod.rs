@@ -64,6 +64,7 @@ pub(crate) mod checkpoint;
 pub(crate) mod commit_message;
 pub(crate) mod decide;
 pub(crate) mod display;
+mod dispute_note;
 pub(crate) mod doubt;
 mod drain;
 pub(crate) mod event;

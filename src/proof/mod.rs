@@ -12,6 +12,7 @@ mod outside;
 mod patterns;
 mod recorded;
 pub(crate) mod review;
+mod rust_items;
 mod rust_tests;
 mod scope;
 mod sources;

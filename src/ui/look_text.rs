@@ -86,8 +86,12 @@ pub(super) fn rechecked(
     let mut lines = vec![(text, result_style(is_green))];
     let is_last = check + 1 == state.checks.len();
     if is_last && state.look_verdict() == LookVerdict::Disputed && state.will_continue() {
-        let text = "disputed: green only with the changed tests or settings; the agent is told";
-        lines.push((text.into(), TextStyle::Yellow));
+        let lost = state.look.touched.as_ref();
+        let why = lost
+            .and_then(TouchedFiles::describe_lost_tests)
+            .unwrap_or_else(|| "green only with the changed tests or settings".into());
+        let text = format!("disputed: {}; the agent is told", one_line(&why));
+        lines.push((text, TextStyle::Yellow));
     }
     lines
 }
