@@ -332,6 +332,34 @@ fn tests_that_no_longer_run_are_disputed_although_no_file_was_touched() {
     assert!(test.prompt("a", 2).contains("1 tests ran, 2 at the start"));
 }
 
+/// A source of a Rust crate with a test in it. The check does not say which tests it runs.
+const RUST: &str = "pub fn one() -> u8 { 1 }\n\n#[cfg(test)]\nmod tests {\n    use super::one;\n\n    \
+    #[test]\n    fn is_one() {\n        assert_eq!(one(), 1);\n    }\n}\n";
+
+#[test]
+fn tests_that_are_deleted_with_their_source_are_missed() {
+    let test = project().file("src/one.rs", RUST);
+    test.sh("git add -A && git commit -qm more");
+    run(&test, &format!("{FIX}; rm src/one.rs"), &CHECK)
+        .exits(3)
+        .says("the tests that were in src/one.rs are in no other source")
+        .says("ralph resume a --accept src/one.rs");
+    assert_eq!(test.status("a")["current_iteration"], 2);
+    let told = test.prompt("a", 2);
+    assert!(told.contains("no other source has the tests"), "{told}");
+    assert!(told.contains("- `src/one.rs`"), "{told}");
+    test.ralph(&["resume", "a", "--accept", "src/one.rs"])
+        .exits(0);
+}
+
+#[test]
+fn tests_that_move_with_their_source_are_not_missed() {
+    let test = project().file("src/one.rs", RUST);
+    test.sh("git add -A && git commit -qm more");
+    let agent = format!("{FIX}; mkdir src/one; mv src/one.rs src/one/mod.rs");
+    run(&test, &agent, &CHECK).exits(0);
+}
+
 #[test]
 fn a_runner_that_is_killed_during_the_look_leaves_nothing_behind() {
     let test = project();

@@ -135,6 +135,43 @@ fn the_agent_is_told_once_and_then_a_person_decides() {
 }
 
 #[test]
+fn lost_tests_are_disputed_although_every_check_is_green() {
+    let lost = || {
+        let mut touched = TouchedFiles::default();
+        for list in [&mut touched.guards, &mut touched.lost_tests] {
+            list.add(|| "src/one.rs".into(), FileChange::Deleted, 1);
+        }
+        touched
+    };
+    for sealed in [false, true] {
+        let work = TestLoop::new().checks(2).second_look(SecondLook::Auto);
+        let work = work.with(|plan| plan.proof.sealed = sealed);
+        let work = work.open().check("rr");
+        let iterate = |work: TestLoop| {
+            let work = work.start().say(PROMISE);
+            if sealed {
+                work.survey(lost()).check("gg")
+            } else {
+                work.check("gg").survey(lost()).recheck("gg")
+            }
+        };
+        let work = iterate(work);
+        assert_eq!(work.verdict(), LookVerdict::Disputed);
+        assert_eq!(work.runs(), Some(2), "{:?}", work.state.phase);
+        let prompt = render(&work.state, &PromptInputs::default());
+        assert!(prompt.contains("no other source has the tests"), "{prompt}");
+        assert!(prompt.contains("- `src/one.rs`"), "{prompt}");
+        assert!(!prompt.contains("were restored"), "{prompt}");
+        let Outcome::Disputed { files, why } = iterate(work).outcome() else {
+            panic!("not disputed");
+        };
+        assert_eq!(files, ["src/one.rs"]);
+        let expected = "the tests that were in src/one.rs are in no other source";
+        assert_eq!(why.as_deref(), Some(expected));
+    }
+}
+
+#[test]
 fn an_agent_that_is_told_can_fix_the_code() {
     let work = claimed(SecondLook::Auto)
         .survey(touched_test())
