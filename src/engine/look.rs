@@ -7,11 +7,9 @@
 //! disputed: the agent is told once, and after that a person decides.
 
 use super::Effect;
-use super::display::code_span;
 use super::event::{CheckReport, is_default};
 use super::outcome::Outcome;
 use super::prompt::describe_red_check;
-use super::signals::defang;
 use super::state::{Phase, State};
 use super::test_counts::TestCounts;
 use super::test_names::RecordedTests;
@@ -19,7 +17,7 @@ use super::touched::TouchedFiles;
 use serde::{Deserialize, Serialize};
 
 /// Maximum number of files that a message names.
-const NAMED_MAX: usize = 10;
+pub(super) const NAMED_MAX: usize = 10;
 
 /// When the checks run again before the loop counts as done.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -51,7 +49,7 @@ pub(crate) struct LookState {
     pub(super) weaknesses: Vec<String>,
     /// The result of the setup command in the view; `None` if it has not run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    setup: Option<CheckReport>,
+    pub(super) setup: Option<CheckReport>,
     /// The results of the checks in the view, in the plan's order; `None` for a check that has not
     /// run there.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -75,9 +73,15 @@ pub(crate) struct LookState {
 
 impl LookState {
     /// Returns why the original tests could not be asked; `None` if they could.
-    fn reason_against(&self) -> Option<String> {
+    pub(super) fn reason_against(&self) -> Option<String> {
         let mut unknown = self.touched.iter().flat_map(|touched| &touched.unknown);
         self.failure.clone().or_else(|| unknown.next().cloned())
+    }
+
+    /// Returns whether tests were deleted together with a source. No view can put them back.
+    fn has_lost_tests(&self) -> bool {
+        let touched = self.touched.as_ref();
+        touched.is_some_and(|touched| !touched.lost_tests.is_empty())
     }
 
     /// Discards the findings, because files may have changed since.
@@ -143,7 +147,8 @@ impl State {
         match look.checks.iter().position(Option::is_none) {
             Some(_) if self.is_setup_red() => LookVerdict::Disputed,
             Some(check) => LookVerdict::Recheck(check),
-            None if self.red_in_view().next().is_some() => LookVerdict::Disputed,
+            None if self.has_red_recheck() => LookVerdict::Disputed,
+            None if self.look.has_lost_tests() => LookVerdict::Disputed,
             None => LookVerdict::Agreed,
         }
     }
@@ -158,9 +163,10 @@ impl State {
         let look = &self.look;
         let touched = look.touched.as_ref();
         let is_changed = touched.is_some_and(|touched| !touched.is_sources_only());
+        let is_graded = self.is_graded_for_good();
         if look.reason_against().is_some() {
             // In a session, a person is present and can judge.
-            match (self.is_in_session(), self.is_graded_for_good()) {
+            match (self.is_in_session(), is_graded) {
                 (true, true) => LookVerdict::Skipped,
                 (true, false) => LookVerdict::NotDue,
                 (false, _) => LookVerdict::Disputed,
@@ -170,7 +176,9 @@ impl State {
         {
             // The agent says that the task requires the change. A person decides.
             LookVerdict::Disputed
-        } else if self.is_graded_for_good() && touched.is_some() {
+        } else if is_graded && look.has_lost_tests() {
+            LookVerdict::Disputed
+        } else if is_graded && touched.is_some() {
             if self.has_shortfall(&self.checks) {
                 LookVerdict::Disputed
             } else {
@@ -181,7 +189,7 @@ impl State {
         }
     }
 
-    fn has_red_check(&self) -> bool {
+    pub(super) fn has_red_check(&self) -> bool {
         self.checks
             .iter()
             .flatten()
@@ -222,7 +230,7 @@ impl State {
         let missing = report.missing_tests.as_ref().filter(|_| !is_allowed);
         let failed = report.tests.and_then(TestCounts::failures);
         failed
-            .or_else(|| missing.map(|missing| missing.describe(code_span)))
+            .or_else(|| missing.map(|missing| missing.describe(super::display::code_span)))
             .or_else(|| TestCounts::shortfall(report.tests, start?))
     }
 
@@ -244,8 +252,12 @@ impl State {
         results.any(|(check, report)| self.shortfall(check, report).is_some())
     }
 
+    fn has_red_recheck(&self) -> bool {
+        self.red_in_view().next().is_some()
+    }
+
     /// Returns the results of the checks in the view, in the plan's order.
-    fn view_results(&self) -> &[Option<CheckReport>] {
+    pub(super) fn view_results(&self) -> &[Option<CheckReport>] {
         if self.is_sealed() {
             &self.checks
         } else {
@@ -254,7 +266,7 @@ impl State {
     }
 
     /// Returns the checks that are red in the view, with the reason.
-    fn red_in_view(&self) -> impl Iterator<Item = (usize, String)> {
+    pub(super) fn red_in_view(&self) -> impl Iterator<Item = (usize, String)> {
         let results = self.view_results().iter().enumerate();
         let results = results.filter_map(|(check, report)| Some((check, report.as_ref()?)));
         results.filter_map(|(check, report)| {
@@ -361,40 +373,6 @@ impl State {
         self.look.is_outdated || self.look.reason_against().is_some()
     }
 
-    /// Describes the second look at the work of a loop that is done; empty if there is nothing to
-    /// say.
-    pub(super) fn describe_look(&self) -> String {
-        let look = &self.look;
-        let touched = look.touched.as_ref();
-        let has_sources = touched.is_none_or(|touched| !touched.sources.is_empty());
-        match self.look_verdict() {
-            LookVerdict::Agreed => {
-                let files = touched.map(TouchedFiles::describe).unwrap_or_default();
-                let changed = match &*files {
-                    "" => String::new(),
-                    files => format!(" ({files} changed)"),
-                };
-                let sources = if has_sources {
-                    ""
-                } else {
-                    "; no source file was changed"
-                };
-                let mut text = format!(", by the original tests too{changed}{sources}");
-                if !look.weaknesses.is_empty() {
-                    let why = look.weaknesses.join(", ");
-                    text.extend(["; the original files were not fully restored: ", &why]);
-                }
-                text
-            }
-            LookVerdict::Untouched if !has_sources => "; nothing was changed".into(),
-            LookVerdict::Skipped => {
-                let why = look.reason_against().unwrap_or_default();
-                format!("; the original tests were not asked: {why}")
-            }
-            _ => String::new(),
-        }
-    }
-
     /// Begins an iteration, whose prompt contains the dispute of the one before.
     pub(super) fn begin_look(&mut self, baseline: Option<&String>) {
         if baseline.is_some() {
@@ -416,82 +394,22 @@ impl State {
             || look.told
             || self.claims.signals.changed.is_some()
             || self.reached_limit().is_some();
-        let names = look.touched.iter().flat_map(TouchedFiles::names);
+        let has_red = failure.is_some()
+            || self.is_setup_red()
+            || self.has_red_check()
+            || self.has_red_recheck();
+        let names: Vec<&str> = match &look.touched {
+            Some(touched) if has_red => touched.names().collect(),
+            // Everything else is green as it was at the start.
+            Some(touched) => touched.lost_tests.names().collect(),
+            None => Vec::new(),
+        };
+        let names = names.into_iter().take(NAMED_MAX);
         is_final.then(|| Outcome::Disputed {
-            files: names.take(NAMED_MAX).map(str::to_owned).collect(),
-            why: failure.or_else(|| self.claims.signals.changed.clone()),
+            files: names.map(str::to_owned).collect(),
+            why: failure
+                .or_else(|| self.claims.signals.changed.clone())
+                .or_else(|| look.touched.as_ref()?.describe_lost_tests()),
         })
     }
-
-    /// Returns what the agent of a sealed loop has to know about red checks; `None` if it has changed
-    /// only sources.
-    fn seal_note(&self) -> Option<String> {
-        let touched = self.look.touched.as_ref()?;
-        if !self.is_sealed() || !self.has_red_check() || touched.is_sources_only() {
-            return None;
-        }
-        Some(format!(
-            "The checks always run with the tests and settings that the loop began with, so your \
-             versions of these files were not used:\n{}\nIf the task itself requires the change of \
-             a test or a setting, write <changed>the reason</changed> alone on a line of your final \
-             message; a person then decides.",
-            defang(&list_names(touched))
-        ))
-    }
-
-    /// Returns what the agent has to know about a dispute; `None` if there is none.
-    pub(super) fn dispute_note(&self) -> Option<String> {
-        if self.look.reason_against().is_some() {
-            return None;
-        }
-        if self.look_verdict() != LookVerdict::Disputed {
-            return self.seal_note();
-        }
-        let mut red: Vec<String> = self
-            .red_in_view()
-            .map(|(check, why)| {
-                let planned = &self.plan.proof.checks[check];
-                let report = self.view_results()[check].as_ref();
-                let line = report.filter(|_| !planned.is_held_out());
-                let line = line.and_then(|report| report.line.as_deref().map(code_span));
-                let line = line.map(|line| format!(": {line}")).unwrap_or_default();
-                // A held-out check's tests are as secret as the check.
-                let why = if planned.is_held_out() { "red" } else { &why };
-                format!("- {} ({why}){line}", planned.label())
-            })
-            .collect();
-        if let (Some(setup), Some(report)) = (&self.plan.proof.setup, &self.look.setup)
-            && !report.is_green()
-        {
-            let command = code_span(&setup.command);
-            let why = describe_red_check(report);
-            red.push(format!("- {command}, which prepares the checks ({why})"));
-        }
-        let problem = if self.is_sealed() {
-            "The checks always run with the tests and settings that the loop began with, and do not \
-             prove the work there, so it does not count as done"
-        } else {
-            "The checks are green as you left the files, but red with the tests and settings that \
-             the loop began with, so the work does not count as done"
-        };
-        let names = self.look.touched.as_ref().map(list_names);
-        let restored = match names.unwrap_or_default() {
-            names if names.is_empty() => String::new(),
-            names => format!("These files were restored for that:\n{}\n", defang(&names)),
-        };
-        Some(format!(
-            "{problem}:\n{}\n{restored}Change the code so that the original checks pass too. If the \
-             task itself requires the change of a test or a setting, leave it and write \
-             <changed>the reason</changed> alone on a line of your final message; a person then \
-             decides.",
-            defang(&red.join("\n"))
-        ))
-    }
-}
-
-/// Lists the first touched files that can turn a check green, one per line.
-fn list_names(touched: &TouchedFiles) -> String {
-    let names = touched.names().take(NAMED_MAX);
-    let names: Vec<String> = names.map(|name| format!("- {}", code_span(name))).collect();
-    names.join("\n")
 }

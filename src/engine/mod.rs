@@ -65,6 +65,8 @@ pub(crate) mod checkpoint;
 pub(crate) mod commit_message;
 pub(crate) mod decide;
 pub(crate) mod display;
+mod dispute_note;
+mod done_text;
 mod drain;
 pub(crate) mod event;
 pub(crate) mod excerpt;

@@ -378,8 +378,11 @@ impl State {
                 if let Some(basis) = self.done_basis() {
                     summary.detail = basis.describe().into();
                 }
-                summary.detail.push_str(&self.describe_look());
+                summary.detail.push_str(&self.describe_basis());
                 summary.detail.push_str(&self.describe_graded());
+            }
+            Outcome::Done { checked: false } if !self.plan.has_first_rules() => {
+                summary.detail.push_str(&self.describe_change());
             }
             Outcome::Stalled => {
                 summary.detail = format!(

@@ -28,6 +28,12 @@ pub struct TouchedFiles {
     /// Tests and settings among the sources, because the task or a person allows to change them.
     #[serde(skip_serializing_if = "TouchedList::is_empty")]
     pub allowed: TouchedList,
+    /// Files that can turn a check green, and whose change a person has accepted.
+    #[serde(skip_serializing_if = "TouchedList::is_empty")]
+    pub accepted: TouchedList,
+    /// Deleted sources whose tests are in no other source. They are among the guards too.
+    #[serde(skip_serializing_if = "TouchedList::is_empty")]
+    pub lost_tests: TouchedList,
     /// Why some originals cannot be put back. A person has to look at these.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub unknown: Vec<String>,
@@ -57,8 +63,8 @@ impl TouchedFiles {
 
     /// Returns the touched files that can turn a check green, as far as their names are known.
     pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
-        let rings = self.rings().map(|(_, ring)| &ring.files);
-        rings.into_iter().flatten().map(|file| file.path.as_str())
+        let rings = self.rings().map(|(_, ring)| ring);
+        rings.into_iter().flat_map(TouchedList::names)
     }
 
     /// Returns whether [`names`](Self::names) returns every touched file.
@@ -93,6 +99,17 @@ impl TouchedFiles {
         counts.join(", ")
     }
 
+    /// Says that tests are gone; `None` if none are.
+    pub(crate) fn describe_lost_tests(&self) -> Option<String> {
+        let first = &self.lost_tests.files.first()?.path;
+        Some(match self.lost_tests.total {
+            1 => format!("the tests that were in {first} are in no other source"),
+            _ => format!(
+                "the tests that were in {first} and other deleted files are in no other source"
+            ),
+        })
+    }
+
     /// Applies `edit` to every path.
     pub(super) fn edit_texts(&mut self, edit: &mut dyn FnMut(&mut String)) {
         let rings = [
@@ -102,6 +119,8 @@ impl TouchedFiles {
             &mut self.outside,
             &mut self.sources,
             &mut self.allowed,
+            &mut self.accepted,
+            &mut self.lost_tests,
         ];
         for file in rings.into_iter().flat_map(|ring| &mut ring.files) {
             edit(&mut file.path);
@@ -125,6 +144,11 @@ impl TouchedList {
     /// Returns whether no file was touched.
     pub fn is_empty(&self) -> bool {
         self.total == 0
+    }
+
+    /// Returns the paths that are named.
+    pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
+        self.files.iter().map(|file| file.path.as_str())
     }
 
     /// Returns whether the list names a path, or may contain it because it does not name every file.

@@ -6,9 +6,36 @@ use std::path::Path;
 /// Maximum size of the list, in bytes.
 const LIST_MAX: usize = 64 << 20;
 
-/// Returns the untracked paths below `workspace` that git ignores, relative to it. A directory in
-/// which everything is ignored is one path. Returns `None` outside a repository, or if git fails.
-pub(crate) fn ignored_paths(workspace: &Path) -> Option<Vec<Vec<u8>>> {
+/// Paths that git ignores, relative to a workspace. A directory in which everything is ignored is
+/// one path.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct IgnoredPaths {
+    /// In the order of their bytes, because there can be tens of thousands.
+    sorted: Vec<Vec<u8>>,
+}
+
+impl IgnoredPaths {
+    pub(crate) fn new(mut paths: Vec<Vec<u8>>) -> Self {
+        paths.sort_unstable();
+        Self { sorted: paths }
+    }
+
+    /// Returns whether a path, or a directory above it, is one of the paths.
+    pub(crate) fn contains(&self, path: &[u8]) -> bool {
+        let ends = memchr::memchr_iter(b'/', path).chain([path.len()]);
+        let mut parts = ends.map(|end| &path[..end]);
+        let is_listed = |part: &[u8]| self.sorted.binary_search_by(|path| path[..].cmp(part));
+        parts.any(|part| is_listed(part).is_ok())
+    }
+
+    pub(crate) fn iter(&self) -> impl ExactSizeIterator<Item = &[u8]> {
+        self.sorted.iter().map(Vec::as_slice)
+    }
+}
+
+/// Returns the untracked paths below `workspace` that git ignores. Returns `None` outside a
+/// repository, or if git fails.
+pub(crate) fn ignored_paths(workspace: &Path) -> Option<IgnoredPaths> {
     let args = [
         "ls-files",
         "-z",
@@ -24,5 +51,6 @@ pub(crate) fn ignored_paths(workspace: &Path) -> Option<Vec<Vec<u8>>> {
     }
     let paths = output.stdout.split(|byte| *byte == 0);
     let paths = paths.map(|path| path.strip_suffix(b"/").unwrap_or(path).to_vec());
-    Some(paths.filter(|path| !path.is_empty()).collect())
+    let paths = paths.filter(|path| !path.is_empty());
+    Some(IgnoredPaths::new(paths.collect()))
 }

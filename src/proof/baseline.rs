@@ -11,9 +11,10 @@ use super::review::is_reviewed;
 use super::scope::{BaselineSpec, Scope};
 use super::{review_files, rust_tests};
 use crate::git;
+use crate::git::ignored::IgnoredPaths;
 use crate::os::{regular_file, sync_dir};
 use sha2::{Digest, Sha256};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::fs;
 use std::io;
 use std::os::unix::ffi::OsStrExt as _;
@@ -74,7 +75,7 @@ impl Baseline {
     pub(crate) fn take_of_tree(spec: &BaselineSpec<'_>, dir: &Path) -> io::Result<Self> {
         let scope = Scope {
             has_git: true,
-            ignored: Vec::new(),
+            ignored: IgnoredPaths::default(),
             git_dirs: Vec::new(),
             ..Scope::new(spec)?
         };
@@ -208,7 +209,7 @@ pub(super) fn is_own(path: &[u8], depth: usize) -> bool {
 /// Returns whether a path that existed at the start was ignored then.
 pub(super) fn was_ignored(scope: &Scope, path: &[u8], is_dir: bool) -> bool {
     if scope.has_git {
-        scope.ignored.iter().any(|ignored| is_below(path, ignored))
+        scope.ignored.contains(path)
     } else {
         is_in_ignored_directory(path, is_dir, false)
     }
@@ -260,28 +261,19 @@ fn copy_guards(
     writer: &mut CopyWriter,
 ) -> io::Result<()> {
     let protect = PatternSet::new(&scope.protect);
-    let mut files: Vec<(&Entry, PathBuf, bool)> = Vec::new();
+    let full = |entry: &Entry| scope.workspace.join(as_path(&entry.path));
+    let chosen = workspace.entries.iter().filter(|entry| {
+        !entry.is_dir() && (protect.is_match(&entry.path) || scope.scripts.contains(&full(entry)))
+    });
+    let mut files: Vec<(&Entry, PathBuf, bool)> =
+        chosen.map(|entry| (entry, full(entry), false)).collect();
+    let chosen: HashSet<&[u8]> = files.iter().map(|(entry, ..)| &entry.path[..]).collect();
     for (entry, matches) in matched {
         let is_source = !matches.is_guard(false);
-        if !is_source || entry.path.ends_with(b".rs") {
-            files.push((
-                entry,
-                as_path(&absolute(scope, &entry.path)).to_owned(),
-                is_source,
-            ));
+        let is_copied = !is_source || entry.path.ends_with(b".rs");
+        if is_copied && !chosen.contains(&entry.path[..]) {
+            files.push((entry, full(entry), is_source));
         }
-    }
-    let chosen = |entry: &&Entry| {
-        !entry.is_dir()
-            && (protect.is_match(&entry.path)
-                || scope
-                    .scripts
-                    .contains(&scope.workspace.join(as_path(&entry.path))))
-    };
-    for entry in workspace.entries.iter().filter(chosen) {
-        let path = scope.workspace.join(as_path(&entry.path));
-        files.retain(|(_, known, _)| *known != path);
-        files.push((entry, path, false));
     }
     let outside = outside.entries.iter().filter(|entry| !entry.is_dir());
     files.extend(outside.filter_map(|entry| {

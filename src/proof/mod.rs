@@ -13,6 +13,7 @@ mod patterns;
 mod recorded;
 pub(crate) mod review;
 mod review_files;
+mod rust_items;
 mod rust_tests;
 mod scope;
 mod snapshot;

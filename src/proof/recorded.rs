@@ -59,11 +59,11 @@ impl RecordedState<'_> {
         workspace: &Path,
         restores: Vec<ViewChange>,
     ) -> Vec<ViewChange> {
-        let restored: HashSet<&Path> = restores.iter().map(|restore| &*restore.path).collect();
         let mut changes: Vec<ViewChange> = Vec::new();
+        let covered: HashSet<&Path> = restores.iter().map(|restore| &*restore.path).collect();
         for (path, file) in &self.files {
             let path = workspace.join(OsStr::from_bytes(path));
-            if path.ancestors().any(|above| restored.contains(above)) {
+            if path.ancestors().any(|path| covered.contains(path)) {
                 continue;
             }
             let content = match file {

@@ -1,13 +1,7 @@
 //! Finds the test items of a Rust source file, and puts those of the original back.
-//!
-//! This is no parser: it finds where each item at the top of the file ends. Where it is not sure, it
-//! says so.
 
+use super::rust_items::{Unsure, skip_group, skip_item, skip_token, skip_trivia};
 use std::ops::Range;
-
-/// A file whose items cannot be told apart.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Unsure;
 
 /// Returns whether the file has test items.
 pub(super) fn has_tests(text: &str) -> Result<bool, Unsure> {
@@ -90,21 +84,51 @@ struct NestedItem {
     is_conditional: bool,
 }
 
+/// An item with its attributes.
+#[derive(Debug)]
+struct Item {
+    range: Range<usize>,
+    /// Where its attributes end.
+    start: usize,
+    is_test: bool,
+}
+
 fn scan(text: &str) -> Result<ItemScan, Unsure> {
     let mut found = ItemScan::default();
-    let mut at = if text.starts_with("#!") && !text.starts_with("#![") {
-        text.find('\n').unwrap_or(text.len())
-    } else {
-        0
-    };
+    let whole_file = &mut found.whole_file;
+    let items = items(text, 0..text.len(), &mut |attribute| {
+        *whole_file |= is_test_attribute(attribute);
+    })?;
+    for item in items {
+        if item.is_test {
+            found.tests.push(item.range);
+        } else {
+            find_nested(text, item.start..item.range.end, &mut found.nested)?;
+        }
+    }
+    Ok(found)
+}
+
+/// Returns the items of a file, or of a block. Passes the attributes of the file or block itself.
+fn items(
+    text: &str,
+    range: Range<usize>,
+    inner: &mut dyn FnMut(&str),
+) -> Result<Vec<Item>, Unsure> {
+    let text = &text[..range.end];
     let bytes = text.as_bytes();
-    let mut start: Option<usize> = None;
+    let mut found = Vec::new();
+    let mut at = range.start;
+    if at == 0 && text.starts_with("#!") && !text.starts_with("#![") {
+        at = text.find('\n').unwrap_or(text.len());
+    }
+    let mut attributes: Option<usize> = None;
     let mut is_test = false;
     loop {
         at = skip_trivia(bytes, at)?;
         if at >= bytes.len() {
             // Attributes without an item.
-            return if start.is_none() {
+            return if attributes.is_none() {
                 Ok(found)
             } else {
                 Err(Unsure)
@@ -112,25 +136,116 @@ fn scan(text: &str) -> Result<ItemScan, Unsure> {
         }
         if text[at..].starts_with("#![") {
             let end = skip_group(bytes, at + 2)?;
-            found.whole_file |= is_test_attribute(&text[at + 3..end - 1]);
+            inner(&text[at + 3..end - 1]);
             at = end;
         } else if bytes[at] == b'#' && bytes.get(skip_trivia(bytes, at + 1)?) == Some(&b'[') {
-            start.get_or_insert(at);
+            attributes.get_or_insert(at);
             let open = skip_trivia(bytes, at + 1)?;
             let end = skip_group(bytes, open)?;
             is_test |= is_test_attribute(&text[open + 1..end - 1]);
             at = end;
         } else {
-            let from = start.take().unwrap_or(at);
             let end = skip_item(bytes, at)?;
-            if std::mem::take(&mut is_test) {
-                found.tests.push(from..end);
-            } else {
-                find_nested(text, at..end, &mut found.nested)?;
-            }
+            found.push(Item {
+                range: attributes.take().unwrap_or(at)..end,
+                start: at,
+                is_test: std::mem::take(&mut is_test),
+            });
             at = end;
         }
     }
+}
+
+/// Returns the texts of a file's tests, and of what else exists only for them. Modules are taken
+/// apart and imports left out, so that the texts are the same after the tests have moved to another
+/// file.
+pub(super) fn test_texts(text: &str) -> Result<Vec<String>, Unsure> {
+    let mut found = Vec::new();
+    let is_for_tests = scan(text)?.whole_file;
+    add_test_texts(text, 0..text.len(), is_for_tests, "", &mut found)?;
+    Ok(found)
+}
+
+/// Adds the texts in a file or module, all of them if it `is_for_tests`. Each begins with the
+/// `conditions` under which the module exists.
+fn add_test_texts(
+    text: &str,
+    range: Range<usize>,
+    is_for_tests: bool,
+    conditions: &str,
+    found: &mut Vec<String>,
+) -> Result<(), Unsure> {
+    let mut conditions = conditions.to_owned();
+    let items = items(text, range, &mut |attribute| {
+        conditions += &condition(&format!("#[{attribute}]"));
+    })?;
+    for item in items {
+        let is_for_tests = is_for_tests || item.is_test;
+        let mut add = |text: &str| found.push(conditions.clone() + &without_indents(text));
+        let (word, body) = first_word(text, &item)?;
+        if let Some(body) = body {
+            let attributes = &text[item.range.start..item.start];
+            let conditions = conditions.clone() + &condition(attributes);
+            add_test_texts(text, body, is_for_tests, &conditions, found)?;
+        } else if is_for_tests && word != "use" {
+            add(&text[item.range]);
+        } else if !is_for_tests {
+            let mut nested = Vec::new();
+            find_nested(text, item.start..item.range.end, &mut nested)?;
+            for item in nested {
+                add(&text[item.range]);
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Returns the attributes of a module, if they say more about when it exists than that it has tests.
+fn condition(attributes: &str) -> String {
+    let text: String = attributes.split_whitespace().collect();
+    let text = text.replace("#[cfg(test)]", "");
+    if text.contains("cfg") {
+        text
+    } else {
+        String::new()
+    }
+}
+
+/// Returns the word that says what an item is, and the content of a module.
+fn first_word<'a>(text: &'a str, item: &Item) -> Result<(&'a str, Option<Range<usize>>), Unsure> {
+    let bytes = &text.as_bytes()[..item.range.end];
+    let mut at = item.start;
+    let word = |at: &mut usize| -> Result<&'a str, Unsure> {
+        let start = skip_trivia(bytes, *at)?;
+        *at = start;
+        if start < bytes.len() {
+            *at = skip_token(bytes, start)?;
+        }
+        text.get(start..*at).ok_or(Unsure)
+    };
+    let mut first = word(&mut at)?;
+    if first == "pub" {
+        let next = skip_trivia(bytes, at)?;
+        if bytes.get(next) == Some(&b'(') {
+            at = skip_group(bytes, next)?;
+        }
+        first = word(&mut at)?;
+    }
+    if first == "mod" {
+        word(&mut at)?;
+        let open = skip_trivia(bytes, at)?;
+        if bytes.get(open) == Some(&b'{') {
+            let end = skip_group(bytes, open)?;
+            return Ok((first, Some(open + 1..end - 1)));
+        }
+    }
+    Ok((first, None))
+}
+
+/// Returns a text without empty lines and without white space at the ends of its lines.
+fn without_indents(text: &str) -> String {
+    let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
+    lines.collect::<Vec<_>>().join("\n")
 }
 
 /// Adds the test attributes inside an item, each with what follows it in its item.
@@ -227,217 +342,4 @@ fn is_test_attribute(attribute: &str) -> bool {
             | "wasm_bindgen_test"
             | "case"
     )
-}
-
-/// Returns the end of the item that starts here: a semicolon, or the end of its block.
-fn skip_item(bytes: &[u8], start: usize) -> Result<usize, Unsure> {
-    let mut at = start;
-    let mut words: Vec<&[u8]> = Vec::new();
-    let mut is_macro = false;
-    while at < bytes.len() {
-        at = skip_trivia(bytes, at)?;
-        match bytes.get(at) {
-            None => break,
-            Some(b';') => return Ok(at + 1),
-            Some(b'{') => {
-                let end = skip_group(bytes, at)?;
-                if ends_with_block(&words) || is_macro {
-                    // A semicolon after the block belongs to nothing, but may be there.
-                    let next = skip_trivia(bytes, end)?;
-                    return Ok(if bytes.get(next) == Some(&b';') {
-                        next + 1
-                    } else {
-                        end
-                    });
-                }
-                at = end;
-            }
-            Some(b'(' | b'[') => at = skip_group(bytes, at)?,
-            Some(b'}' | b')' | b']') => return Err(Unsure),
-            Some(b'!') => {
-                is_macro |= words.len() <= 3;
-                at += 1;
-            }
-            Some(_) => {
-                let end = skip_token(bytes, at)?;
-                if is_name(bytes[at]) {
-                    words.push(&bytes[at..end]);
-                } else if words.is_empty() {
-                    // No item begins with anything but a word or a path.
-                    if bytes[at] != b':' {
-                        return Err(Unsure);
-                    }
-                }
-                at = end;
-            }
-        }
-    }
-    Err(Unsure)
-}
-
-/// Returns whether an item that begins with these words ends with its block, not with a semicolon.
-fn ends_with_block(words: &[&[u8]]) -> bool {
-    let mut words = words.iter();
-    loop {
-        match words.next() {
-            Some(
-                &b"pub" | &b"crate" | &b"super" | &b"self" | &b"in" | &b"default" | &b"unsafe"
-                | &b"async",
-            ) => {}
-            Some(&b"const") => {
-                // `const fn`, but not `const X: T = { … };`.
-                return words.any(|word| *word == b"fn");
-            }
-            Some(&b"use" | &b"static" | &b"type" | &b"let") => return false,
-            _ => return true,
-        }
-    }
-}
-
-fn is_name(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() || byte == b'_' || byte >= 0x80
-}
-
-/// Skips a group in brackets of any kind, which starts here.
-fn skip_group(bytes: &[u8], start: usize) -> Result<usize, Unsure> {
-    let mut open = Vec::new();
-    let mut at = start;
-    while at < bytes.len() {
-        at = skip_trivia(bytes, at)?;
-        match bytes.get(at) {
-            Some(b'{') => open.push(b'}'),
-            Some(b'(') => open.push(b')'),
-            Some(b'[') => open.push(b']'),
-            Some(close @ (b'}' | b')' | b']')) => {
-                if open.pop() != Some(*close) {
-                    return Err(Unsure);
-                }
-                if open.is_empty() {
-                    return Ok(at + 1);
-                }
-            }
-            Some(_) => {
-                at = skip_token(bytes, at)?;
-                continue;
-            }
-            None => break,
-        }
-        at += 1;
-    }
-    Err(Unsure)
-}
-
-/// Skips white space and comments.
-fn skip_trivia(bytes: &[u8], mut at: usize) -> Result<usize, Unsure> {
-    loop {
-        match (bytes.get(at), bytes.get(at + 1)) {
-            (Some(byte), _) if byte.is_ascii_whitespace() => at += 1,
-            (Some(b'/'), Some(b'/')) => {
-                at += memchr::memchr(b'\n', &bytes[at..]).unwrap_or(bytes.len() - at);
-            }
-            (Some(b'/'), Some(b'*')) => at = skip_block_comment(bytes, at)?,
-            (Some(0xef), Some(0xbb)) if at == 0 => at += 3.min(bytes.len()),
-            _ => return Ok(at),
-        }
-    }
-}
-
-fn skip_block_comment(bytes: &[u8], mut at: usize) -> Result<usize, Unsure> {
-    let mut depth = 0_usize;
-    loop {
-        match (bytes.get(at), bytes.get(at + 1)) {
-            (Some(b'/'), Some(b'*')) => {
-                depth += 1;
-                at += 2;
-            }
-            (Some(b'*'), Some(b'/')) => {
-                depth -= 1;
-                at += 2;
-                if depth == 0 {
-                    return Ok(at);
-                }
-            }
-            (Some(_), _) => at += 1,
-            (None, _) => return Err(Unsure),
-        }
-    }
-}
-
-/// Skips one token: a word with a literal that belongs to it, a literal, a comment or one character.
-fn skip_token(bytes: &[u8], at: usize) -> Result<usize, Unsure> {
-    match bytes[at] {
-        b'"' => skip_string(bytes, at),
-        b'\'' => skip_quote(bytes, at),
-        b'/' if matches!(bytes.get(at + 1), Some(b'/' | b'*')) => skip_trivia(bytes, at),
-        byte if is_name(byte) => {
-            let length = bytes[at..]
-                .iter()
-                .take_while(|byte| is_name(**byte))
-                .count();
-            let end = at + length;
-            match (&bytes[at..end], bytes.get(end)) {
-                (b"r" | b"br" | b"cr", Some(b'"' | b'#')) => skip_raw_string(bytes, end),
-                (b"b" | b"c", Some(b'"')) => skip_string(bytes, end),
-                (b"b", Some(b'\'')) => skip_quote(bytes, end),
-                _ => Ok(end),
-            }
-        }
-        _ => Ok(at + 1),
-    }
-}
-
-fn skip_string(bytes: &[u8], start: usize) -> Result<usize, Unsure> {
-    let mut at = start + 1;
-    loop {
-        match bytes.get(at) {
-            Some(b'\\') => at += 2,
-            Some(b'"') => return Ok(at + 1),
-            Some(_) => at += 1,
-            None => return Err(Unsure),
-        }
-    }
-}
-
-/// Skips a raw string, or the mark of a raw identifier, whose prefix ends here.
-fn skip_raw_string(bytes: &[u8], start: usize) -> Result<usize, Unsure> {
-    let hashes = bytes[start..]
-        .iter()
-        .take_while(|byte| **byte == b'#')
-        .count();
-    let mut at = start + hashes;
-    if bytes.get(at) != Some(&b'"') {
-        return Ok(at);
-    }
-    loop {
-        at += 1;
-        at += memchr::memchr(b'"', bytes.get(at..).unwrap_or_default()).ok_or(Unsure)?;
-        let closing = bytes[at + 1..]
-            .iter()
-            .take_while(|byte| **byte == b'#')
-            .count();
-        if closing >= hashes {
-            return Ok(at + 1 + hashes);
-        }
-    }
-}
-
-/// Skips a character literal or a lifetime.
-fn skip_quote(bytes: &[u8], at: usize) -> Result<usize, Unsure> {
-    if bytes.get(at + 1) == Some(&b'\\') {
-        let rest = bytes.get(at + 3..).ok_or(Unsure)?;
-        return Ok(at + 3 + memchr::memchr(b'\'', rest).ok_or(Unsure)? + 1);
-    }
-    let text = bytes.get(at + 1..).unwrap_or_default();
-    let length = match text.first() {
-        None => return Err(Unsure),
-        Some(byte) if byte.is_ascii() => 1,
-        Some(0xf0..) => 4,
-        Some(0xe0..) => 3,
-        Some(_) => 2,
-    };
-    Ok(match text.get(length) {
-        Some(b'\'') => at + 2 + length,
-        // A lifetime: its name is skipped as a word.
-        _ => at + 1,
-    })
 }

@@ -4,6 +4,7 @@ use super::check_script::{add_sourced, scripts};
 use super::encoding::{ManifestReader, put_bytes, put_number};
 use super::manifest::as_path;
 use crate::git;
+use crate::git::ignored::IgnoredPaths;
 use std::io;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
@@ -37,8 +38,8 @@ pub(super) struct Scope {
     /// The git directories of the workspace: its own, and the one that all worktrees share.
     pub(super) git_dirs: Vec<PathBuf>,
     pub(super) protect: Vec<String>,
-    /// The paths that git ignored, relative to the workspace.
-    pub(super) ignored: Vec<Vec<u8>>,
+    /// The paths that git ignored.
+    pub(super) ignored: IgnoredPaths,
     /// Whether git could be asked.
     pub(super) has_git: bool,
 }
@@ -98,7 +99,7 @@ impl Scope {
         put_paths(out, &self.own);
         put_paths(out, &self.git_dirs);
         put_list(out, self.protect.iter().map(String::as_bytes));
-        put_list(out, self.ignored.iter().map(Vec::as_slice));
+        put_list(out, self.ignored.iter());
         put_number(out, self.has_git.into());
     }
 
@@ -111,7 +112,7 @@ impl Scope {
             own: read_paths(from)?,
             git_dirs: read_paths(from)?,
             protect: read_list(from, |text| String::from_utf8_lossy(text).into_owned())?,
-            ignored: read_list(from, <[u8]>::to_vec)?,
+            ignored: IgnoredPaths::new(read_list(from, <[u8]>::to_vec)?),
             has_git: from.number()? != 0,
         })
     }

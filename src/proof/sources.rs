@@ -2,7 +2,7 @@
 
 use super::baseline::walk_workspace;
 use super::guards::{is_in_ignored_directory, table};
-use super::manifest::{as_path, is_below};
+use super::manifest::as_path;
 use super::{ViewChange, ViewContent};
 use crate::git;
 use std::io;
@@ -23,7 +23,7 @@ impl SourceFiles {
         let workspace = std::fs::canonicalize(workspace)?;
         let ignored = git::ignored::ignored_paths(&workspace);
         let is_ignored = |path: &[u8]| match &ignored {
-            Some(ignored) => ignored.iter().any(|ignored| is_below(path, ignored)),
+            Some(ignored) => ignored.contains(path),
             None => is_in_ignored_directory(path, false, false),
         };
         let mut found = Self::default();

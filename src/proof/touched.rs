@@ -3,13 +3,15 @@
 
 use super::baseline::{Baseline, COPIES, ORIGINALS, walk_workspace, was_ignored};
 use super::guards::{is_in_ignored_directory, table};
-use super::manifest::{Change, Manifest, as_path, is_below};
+use super::manifest::{Change, Entry, Manifest, as_path, is_below};
 use super::patterns::PatternSet;
 use super::recorded::RecordedState;
-use super::{ViewChange, ViewContent, merge, outside, rust_tests};
+use super::{ViewChange, ViewContent, merge, outside, rust_items, rust_tests};
 use crate::engine::touched::{FileChange, TouchedFiles, TouchedList};
 use crate::git;
+use crate::git::ignored::IgnoredPaths;
 use crate::os::regular_file;
+use std::collections::HashMap;
 use std::io;
 
 /// Maximum size of a manifest or Rust file that is compared by its content, in bytes.
@@ -37,15 +39,19 @@ enum Ring {
     Source,
     /// A guard that the task may change.
     Allowed,
+    /// A Rust source with tests that was deleted. It is not put back, because a file in the old
+    /// place would break a module that has moved.
+    DeletedTests,
     /// A guard whose original cannot be put back, and why.
     Unknown(String),
 }
 
 impl Baseline {
     /// Compares the current state with the baseline. `allow` has the patterns of files that the
-    /// task may change: they count as sources.
-    pub(crate) fn touched(&self, allow: &[String]) -> io::Result<Touched> {
-        self.touched_in(&RecordedState::default(), allow)
+    /// task may change, and `accepted` those of files whose change a person has accepted: they count
+    /// as sources.
+    pub(crate) fn touched(&self, allow: &[String], accepted: &[String]) -> io::Result<Touched> {
+        self.touched_in(&RecordedState::default(), allow, accepted)
     }
 
     /// Compares a recorded state with the baseline.
@@ -53,13 +59,15 @@ impl Baseline {
         &self,
         recorded: &RecordedState<'_>,
         allow: &[String],
+        accepted: &[String],
     ) -> io::Result<Touched> {
         let mut now = walk_workspace(&self.scope.workspace)?;
         recorded.apply_to(&mut now);
         let comparison = Comparison {
             baseline: self,
             recorded,
-            allow: PatternSet::new(allow),
+            allow: PatternSet::new(allow.iter().chain(accepted)),
+            accepted: PatternSet::new(accepted),
             protect: PatternSet::new(&self.scope.protect),
             ignored: git::ignored::ignored_paths(&self.scope.workspace).unwrap_or_default(),
         };
@@ -107,18 +115,30 @@ impl Baseline {
     }
 }
 
+/// Rust sources from which, and to which, tests may have moved.
+#[derive(Default)]
+struct RustMoves<'a> {
+    /// Deleted sources with tests.
+    deleted: Vec<Change<'a>>,
+    /// New and changed sources that the view shows as they are.
+    shown: Vec<Change<'a>>,
+}
+
 struct Comparison<'a> {
     baseline: &'a Baseline,
     recorded: &'a RecordedState<'a>,
+    /// What the task may change, or a person has accepted.
     allow: PatternSet,
+    accepted: PatternSet,
     protect: PatternSet,
     /// What git ignores now.
-    ignored: Vec<Vec<u8>>,
+    ignored: IgnoredPaths,
 }
 
 impl Comparison<'_> {
     fn compare_workspace(&self, now: &Manifest, touched: &mut Touched) {
         let changes = self.baseline.workspace.changes(now);
+        let mut moves = RustMoves::default();
         let mut rest = changes.as_slice();
         while let Some((change, after)) = rest.split_first() {
             rest = after;
@@ -133,14 +153,53 @@ impl Comparison<'_> {
                 }
                 continue;
             }
-            self.add_file(change, touched);
+            self.add_file(change, touched, &mut moves);
+        }
+        for change in self.lost_tests(&moves) {
+            let name = || git::path_name(change.path());
+            touched.files.lost_tests.add(name, change.kind(), 1);
         }
     }
 
-    fn add_file(&self, change: &Change<'_>, touched: &mut Touched) {
+    /// Returns the deleted sources whose tests are not all in another source.
+    fn lost_tests<'c>(&self, moves: &RustMoves<'c>) -> Vec<Change<'c>> {
+        if moves.deleted.is_empty() {
+            return Vec::new();
+        }
+        let mut found: HashMap<String, usize> = HashMap::new();
+        let shown = moves.shown.iter().filter_map(|change| {
+            let text = self.candidate(change, &self.baseline.absolute(change.path()))?;
+            rust_tests::test_texts(&String::from_utf8(text).ok()?).ok()
+        });
+        for text in shown.flatten() {
+            *found.entry(text).or_default() += 1;
+        }
+        let mut is_found = |text: String| match found.get_mut(&text) {
+            Some(count @ 1..) => {
+                *count -= 1;
+                true
+            }
+            _ => false,
+        };
+        let mut has_moved = |change: &Change<'c>| {
+            let original = self.original_text(&self.baseline.absolute(change.path()))?;
+            let texts = rust_tests::test_texts(&String::from_utf8(original).ok()?).ok()?;
+            texts.into_iter().all(&mut is_found).then_some(())
+        };
+        let deleted = moves.deleted.iter().copied();
+        deleted
+            .filter(|change| has_moved(change).is_none())
+            .collect()
+    }
+
+    fn add_file<'c>(&self, change: &Change<'c>, touched: &mut Touched, moves: &mut RustMoves<'c>) {
         let path = change.path();
         let absolute = self.baseline.absolute(path);
         let files = &mut touched.files;
+        if self.accepted.is_match(path) && self.can_decide(change, &absolute) {
+            let name = || git::path_name(path);
+            files.accepted.add(name, change.kind(), 1);
+        }
         let (list, restore) = match self.ring(change, &absolute) {
             Ring::Guard(restore) => (&mut files.guards, restore),
             Ring::FirstGuard => (&mut files.first_guards, None),
@@ -149,7 +208,16 @@ impl Comparison<'_> {
                 let is_there = change.after.is_some();
                 (&mut files.ignored, is_there.then_some(Restore::Absent))
             }
-            Ring::Source => (&mut files.sources, None),
+            Ring::Source => {
+                if path.ends_with(b".rs") && change.after.is_some_and(Entry::is_file) {
+                    moves.shown.push(*change);
+                }
+                (&mut files.sources, None)
+            }
+            Ring::DeletedTests => {
+                moves.deleted.push(*change);
+                (&mut files.guards, None)
+            }
             Ring::Allowed => {
                 files.allowed.add(|| git::path_name(path), change.kind(), 1);
                 (&mut files.sources, None)
@@ -191,7 +259,7 @@ impl Comparison<'_> {
 
     fn is_ignored_now(&self, path: &[u8], is_dir: bool) -> bool {
         was_ignored(&self.baseline.scope, path, is_dir)
-            || self.ignored.iter().any(|ignored| is_below(path, ignored))
+            || self.ignored.contains(path)
             // An agent can change what git ignores.
             || is_in_ignored_directory(path, is_dir, self.baseline.scope.has_git)
     }
@@ -221,11 +289,7 @@ impl Comparison<'_> {
                 self.original(absolute)
             };
         }
-        let is_ignored = match before {
-            Some(_) => was_ignored(&self.baseline.scope, path, false),
-            None => self.is_ignored_now(path, false),
-        };
-        if is_ignored {
+        if self.is_ignored(change) {
             return Ring::Ignored;
         }
         let matches = table().matches(path);
@@ -241,6 +305,20 @@ impl Comparison<'_> {
             return self.rust_source(change, absolute);
         }
         Ring::Source
+    }
+
+    /// Returns whether the change of a file would matter if it was not allowed.
+    fn can_decide(&self, change: &Change<'_>, absolute: &[u8]) -> bool {
+        let path = change.path();
+        self.is_guard(path, absolute, change.before.is_none()) || self.is_ignored(change)
+    }
+
+    fn is_ignored(&self, change: &Change<'_>) -> bool {
+        let path = change.path();
+        match change.before {
+            Some(_) => was_ignored(&self.baseline.scope, path, false),
+            None => self.is_ignored_now(path, false),
+        }
     }
 
     /// Returns whether a file judges the work, or has tests in it.
@@ -277,9 +355,7 @@ impl Comparison<'_> {
 
     fn rust_source(&self, change: &Change<'_>, absolute: &[u8]) -> Ring {
         if change.after.is_none() {
-            // A file in the old place would break a module that has moved. The tests in it are
-            // missed by their names.
-            return Ring::Guard(None);
+            return Ring::DeletedTests;
         }
         let texts = self
             .texts(change, absolute)
@@ -294,7 +370,7 @@ impl Comparison<'_> {
         match restored {
             Some(Ok(None)) => Ring::Source,
             Some(Ok(Some(text))) => Ring::Guard(Some(Restore::Text(text.into_bytes()))),
-            Some(Err(rust_tests::Unsure)) | None => Ring::Unknown(
+            Some(Err(rust_items::Unsure)) | None => Ring::Unknown(
                 "the original tests in it cannot be told from the code around them".into(),
             ),
         }
@@ -302,13 +378,24 @@ impl Comparison<'_> {
 
     /// Returns the original and the current content of a file.
     fn texts(&self, change: &Change<'_>, absolute: &[u8]) -> Option<(Vec<u8>, Vec<u8>)> {
+        Some((
+            self.original_text(absolute)?,
+            self.candidate(change, absolute)?,
+        ))
+    }
+
+    fn original_text(&self, absolute: &[u8]) -> Option<Vec<u8>> {
+        let copies = self.baseline.dir.join(COPIES);
+        self.baseline.copies.read(&copies, absolute).ok()
+    }
+
+    /// Returns the current content of a file.
+    fn candidate(&self, change: &Change<'_>, absolute: &[u8]) -> Option<Vec<u8>> {
         change.after.filter(|entry| entry.is_file())?;
         let path = self.recorded.file(change.path());
         let path = path.unwrap_or_else(|| as_path(absolute));
         let (candidate, more) = regular_file::read(path, TEXT_MAX, false).ok()?;
-        let copies = self.baseline.dir.join(COPIES);
-        let original = self.baseline.copies.read(&copies, absolute).ok()?;
-        (!more).then_some((original, candidate))
+        (!more).then_some(candidate)
     }
 
     fn compare_outside(&self, now: &Manifest, refused: &[Vec<u8>], touched: &mut Touched) {
@@ -335,6 +422,10 @@ impl Comparison<'_> {
                 continue;
             }
             if self.is_allowed_outside(path) {
+                if self.accepted.is_match(without_slash(path)) {
+                    let name = || git::path_name(path);
+                    touched.files.accepted.add(name, change.kind(), 1);
+                }
                 continue;
             }
             let has_copy = change.before.is_some() && self.baseline.copies.contains(path);
@@ -356,8 +447,13 @@ impl Comparison<'_> {
     }
 
     fn is_allowed_outside(&self, path: &[u8]) -> bool {
-        self.allow.is_match(path.strip_prefix(b"/").unwrap_or(path))
+        self.allow.is_match(without_slash(path))
     }
+}
+
+/// Returns an absolute path as patterns match it.
+fn without_slash(path: &[u8]) -> &[u8] {
+    path.strip_prefix(b"/").unwrap_or(path)
 }
 
 impl Touched {

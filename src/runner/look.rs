@@ -85,15 +85,8 @@ impl Runner<'_> {
         let baseline = Baseline::open(dir.path(), digest)
             .map_err(|error| format!("the record of the loop's start is unusable: {error}"))?
             .ok_or("the record of the loop's start was deleted")?;
-        let proof = &state.plan.proof;
-        let allowed: Vec<String> = proof
-            .allow
-            .iter()
-            .chain(&state.look.accepted)
-            .cloned()
-            .collect();
         let touched = baseline
-            .touched(&allowed)
+            .touched(&state.plan.proof.allow, &state.look.accepted)
             .map_err(|error| format!("cannot compare files with the loop's start: {error}"))?;
         let changes = baseline
             .changes_for_view(&touched)

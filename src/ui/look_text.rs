@@ -94,12 +94,17 @@ pub(super) fn rechecked(
 /// Returns the line for a dispute that the next prompt contains; `None` if there is none.
 pub(super) fn disputed(state: &State) -> Option<(String, TextStyle)> {
     let is_disputed = state.look_verdict() == LookVerdict::Disputed && state.will_continue();
-    let text = if state.is_sealed() {
-        "disputed: the checks prove less than at the start; the agent is told"
-    } else {
-        "disputed: green only with the changed tests or settings; the agent is told"
-    };
-    is_disputed.then(|| (text.into(), TextStyle::Yellow))
+    let lost = state.look.touched.as_ref();
+    let lost = lost.and_then(TouchedFiles::describe_lost_tests);
+    let why = lost.unwrap_or_else(|| {
+        if state.is_sealed() {
+            "the checks prove less than at the start".into()
+        } else {
+            "green only with the changed tests or settings".into()
+        }
+    });
+    let text = format!("disputed: {}; the agent is told", one_line(&why));
+    is_disputed.then_some((text, TextStyle::Yellow))
 }
 
 /// Says in what way a green check of a sealed loop proves less than at the start; empty if it proves

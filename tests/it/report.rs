@@ -164,10 +164,10 @@ fn the_page_about_a_recorded_night_says_what_to_review_first() {
 fn markdown_is_as_in_its_snapshot() {
     let test = Test::night();
     let report = test.night_command(&["report", "links", "--md", "-o", "-"]);
-    let text = test.start_command(report).end().exits(0).out;
+    let markdown = test.start_command(report).end().exits(0).out;
     let id = test.journal("links")[0]["id"].as_str().unwrap().to_owned();
-    let text = test.without_root(&text).replace(&id, "ID");
-    assert_snapshot("report-links", &text);
+    let markdown = test.without_root(&markdown).replace(&id, "ID");
+    assert_snapshot("report-links", &markdown);
 }
 
 #[test]
@@ -344,7 +344,7 @@ fn repeat_iterations(test: &Test) {
     let lines = test.journal("a");
     let of = |number: u64| lines.iter().filter(move |line| line["iteration"] == number);
     let is_first = |line: &&serde_json::Value| line["iteration"].as_u64().unwrap_or(0) == 0;
-    let mut text: Vec<String> = lines
+    let mut journal: Vec<String> = lines
         .iter()
         .take_while(is_first)
         .map(ToString::to_string)
@@ -353,7 +353,7 @@ fn repeat_iterations(test: &Test) {
         for line in of(2 - number % 2) {
             let mut line = line.clone();
             line["iteration"] = number.into();
-            text.push(line.to_string());
+            journal.push(line.to_string());
         }
         if number > 2 {
             let from = test
@@ -366,7 +366,7 @@ fn repeat_iterations(test: &Test) {
             }
         }
     }
-    test.replace_journal("a", &(text.join("\n") + "\n"));
+    test.replace_journal("a", &(journal.join("\n") + "\n"));
 }
 
 #[test]

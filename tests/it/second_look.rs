@@ -94,14 +94,121 @@ fn accepted_changes_end_the_loop_without_an_agent() {
     test.ralph(&["resume", "a", "--accept", "src/**"])
         .exits(2)
         .complains("matches none of the disputed files");
+    // Everyone who reads how the loop ended learns whose decision it was.
+    let ending = "every check is green; red turned green and no source file changed: only \
+                  tests/sum_test.sh; a person accepted the change of tests/sum_test.sh";
     test.ralph(&["resume", "a", "--accept", "tests/**"])
-        .exits(0);
-    assert_eq!(test.status("a")["outcome"]["kind"], "done");
-    assert_eq!(test.status("a")["current_iteration"], 1);
+        .exits(0)
+        .says("you accepted changes of tests/**")
+        .says(&format!("✔ done: {ending}"));
+    let status = test.status("a");
+    assert_eq!(status["outcome"]["kind"], "done");
+    assert_eq!(status["outcome"]["detail"], ending);
+    assert_eq!(status["current_iteration"], 1);
+    test.ralph(&["status", "a"])
+        .says(&format!("Status: done ({ending})"));
     assert_eq!(test.events("a", "started").len(), 1);
+    let finished = test.events("a", "finished");
+    assert_eq!(finished[1]["outcome"]["detail"], ending);
+    let accepted = &test.events("a", "surveyed")[1]["touched"]["accepted"];
+    assert_eq!(accepted["files"][0]["path"], "tests/sum_test.sh");
+    let receipt: Value = serde_json::from_str(&test.ralph(&["receipt", "a"]).exits(0).out).unwrap();
+    assert_eq!(receipt["outcome"]["detail"], ending);
+    assert_eq!(&receipt["touched"]["accepted"], accepted);
     test.ralph(&["resume", "a", "--accept", "tests/**"])
         .exits(2)
         .complains("no change of its tests is disputed");
+}
+
+/// Asserts that every text about the ending of the loop `a` says this.
+#[track_caller]
+fn assert_ending(test: &Test, done: Done, detail: &str) {
+    done.exits(0).says(&format!("✔ done: {detail}\n"));
+    test.ralph(&["status", "a"])
+        .says(&format!("Status: done ({detail})\n"));
+    assert_eq!(test.status("a")["outcome"]["detail"], detail);
+    let finished = test.events("a", "finished");
+    assert_eq!(finished[0]["outcome"]["detail"], detail);
+    let receipt = test.ralph(&["receipt", "a"]).exits(0).out;
+    let receipt: Value = serde_json::from_str(&receipt).unwrap();
+    assert_eq!(receipt["outcome"]["detail"], detail);
+    let log = test.read_loop("a", "iterations.log");
+    assert!(log.contains(detail), "{log}");
+}
+
+#[test]
+fn a_loop_that_changed_nothing_says_so_wherever_its_ending_is_named() {
+    let test = project();
+    let done = run(&test, "true", &["--check", "true"]);
+    assert_ending(&test, done, "every check is green; nothing was changed");
+    // A check that turns green by itself.
+    let test = project();
+    let check = "test -e ../seen || { touch ../seen; exit 1; }";
+    let done = run(&test, "true", &["--check", check]);
+    assert_ending(
+        &test,
+        done,
+        "every check is green; red turned green and nothing was changed",
+    );
+    for args in [&["--check", "true", "--second-look", "never"][..], &[]] {
+        let test = project();
+        let basis = match args {
+            [] => "the agent claimed it; there are no checks",
+            _ => "every check is green",
+        };
+        let done = run(&test, "true", args);
+        assert_ending(&test, done, &format!("{basis}; nothing was changed"));
+    }
+}
+
+#[test]
+fn a_loop_that_changed_no_source_file_names_what_it_changed() {
+    let test = project();
+    // Red because of the machine, and not because of the code.
+    let check = "sh tests/sum_test.sh; test -e ../repaired";
+    let agent = "touch ../repaired; echo '# more' >> tests/sum_test.sh";
+    let done = run(&test, agent, &["--check", check]);
+    assert_ending(
+        &test,
+        done,
+        "every check is green, by the original tests too (1 test or settings file changed); red \
+         turned green and no source file changed: only tests/sum_test.sh",
+    );
+    let test = project();
+    let agent = "for n in 1 2 3 4 5 6 7; do echo true > tests/$n.sh; done";
+    let args = ["--check", "test -e tests/7.sh", "--allow", "tests/**"];
+    let done = run(&test, agent, &args);
+    assert_ending(
+        &test,
+        done,
+        "every check is green; red turned green and no source file changed: only tests/1.sh, \
+         tests/2.sh, tests/3.sh, tests/4.sh, tests/5.sh and 2 more files",
+    );
+}
+
+#[test]
+fn what_was_not_accepted_is_still_judged_by_the_originals() {
+    let test = project();
+    let agent = format!("{FIX}; echo true > tests/sum_test.sh; echo false > tests/sum_test.sh");
+    let agent = format!("{agent}; echo '# more' >> tests/other.sh; echo true > tests/sum_test.sh");
+    test.write("tests/other.sh", "true\n");
+    test.sh("git add -A && git commit -qm other");
+    let check = [
+        "--check",
+        "sh tests/sum_test.sh && sh tests/other.sh && test -e never",
+    ];
+    run(
+        &test,
+        &format!("{agent}; touch never; mv sum.sh old.sh"),
+        &check,
+    )
+    .exits(3);
+    test.ralph(&["resume", "a", "--accept", "tests/sum*"])
+        .exits(0)
+        .says(
+            "every check is green, by the other original tests too (1 test or settings file \
+             changed); a person accepted the change of tests/sum_test.sh",
+        );
 }
 
 #[test]
@@ -223,6 +330,34 @@ fn tests_that_no_longer_run_are_disputed_although_no_file_was_touched() {
         .exits(3)
         .says("disputed");
     assert!(test.prompt("a", 2).contains("1 tests ran, 2 at the start"));
+}
+
+/// A source of a Rust crate with a test in it. The check does not say which tests it runs.
+const RUST: &str = "pub fn one() -> u8 { 1 }\n\n#[cfg(test)]\nmod tests {\n    use super::one;\n\n    \
+    #[test]\n    fn is_one() {\n        assert_eq!(one(), 1);\n    }\n}\n";
+
+#[test]
+fn tests_that_are_deleted_with_their_source_are_missed() {
+    let test = project().file("src/one.rs", RUST);
+    test.sh("git add -A && git commit -qm more");
+    run(&test, &format!("{FIX}; rm src/one.rs"), &CHECK)
+        .exits(3)
+        .says("the tests that were in src/one.rs are in no other source")
+        .says("ralph resume a --accept src/one.rs");
+    assert_eq!(test.status("a")["current_iteration"], 2);
+    let told = test.prompt("a", 2);
+    assert!(told.contains("no other source has the tests"), "{told}");
+    assert!(told.contains("- `src/one.rs`"), "{told}");
+    test.ralph(&["resume", "a", "--accept", "src/one.rs"])
+        .exits(0);
+}
+
+#[test]
+fn tests_that_move_with_their_source_are_not_missed() {
+    let test = project().file("src/one.rs", RUST);
+    test.sh("git add -A && git commit -qm more");
+    let agent = format!("{FIX}; mkdir src/one; mv src/one.rs src/one/mod.rs");
+    run(&test, &agent, &CHECK).exits(0);
 }
 
 #[test]

@@ -49,7 +49,9 @@ fn a_test_of_the_start_that_is_gone_is_disputed_although_the_number_is_the_same(
     let names = test.read_loop("a", "start-tests/sh-run-sh");
     assert_eq!(names, "1 adds\n! sums\n");
     // A person can accept that.
-    test.ralph(&["resume", "a", "--accept", "**"]).exits(0);
+    test.ralph(&["resume", "a", "--accept", "**"])
+        .exits(0)
+        .says("done: every check is green; a person accepted the changes of **");
 }
 
 #[test]

@@ -27,8 +27,8 @@ fn press(test: &Test, keys: &[&str]) {
     tmux(test, &[&["send-keys", "-t", "top"], keys].concat());
 }
 
-fn type_text(test: &Test, text: &str) {
-    tmux(test, &["send-keys", "-l", "-t", "top", "--", text]);
+fn type_text(test: &Test, typed: &str) {
+    tmux(test, &["send-keys", "-l", "-t", "top", "--", typed]);
 }
 
 fn shown(test: &Test) -> String {
@@ -54,8 +54,8 @@ fn compare_night(size: (u16, u16)) {
     let compare = |view: &str, texts: &[&str]| {
         let rows = until_shown(&test, texts);
         let rows: Vec<_> = rows.lines().map(str::trim_end).collect();
-        let text = test.without_root(&(rows.join("\n") + "\n"));
-        assert_snapshot(&format!("top/{}x{}-{view}", size.0, size.1), &text);
+        let screen = test.without_root(&(rows.join("\n") + "\n"));
+        assert_snapshot(&format!("top/{}x{}-{view}", size.0, size.1), &screen);
     };
     compare("list", &["totals", "retries", "links", "~/handbook", "●"]);
     press(&test, &["/"]);

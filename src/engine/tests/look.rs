@@ -91,7 +91,7 @@ fn always_runs_the_checks_again_although_nothing_was_touched() {
     let summary = done.state.outcome_summary().unwrap();
     assert_eq!(
         summary.detail,
-        "every check is green, by the original tests too; no source file was changed"
+        "every check is green, by the original tests too; red turned green and nothing was changed"
     );
 }
 
@@ -104,8 +104,8 @@ fn a_touched_test_is_no_dispute_if_the_original_is_green_too() {
     let summary = done.state.outcome_summary().unwrap();
     assert_eq!(
         summary.detail,
-        "every check is green, by the original tests too (1 test or settings file changed); no \
-         source file was changed"
+        "every check is green, by the original tests too (1 test or settings file changed); red \
+         turned green and no source file changed: only tests/sum.py"
     );
 }
 
@@ -132,6 +132,43 @@ fn the_agent_is_told_once_and_then_a_person_decides() {
     let ended = again.survey(touched_test()).recheck("gr");
     let files = vec!["tests/sum.py".to_owned()];
     assert_eq!(ended.outcome(), Outcome::Disputed { files, why: None });
+}
+
+#[test]
+fn lost_tests_are_disputed_although_every_check_is_green() {
+    let lost = || {
+        let mut touched = TouchedFiles::default();
+        for list in [&mut touched.guards, &mut touched.lost_tests] {
+            list.add(|| "src/one.rs".into(), FileChange::Deleted, 1);
+        }
+        touched
+    };
+    for sealed in [false, true] {
+        let work = TestLoop::new().checks(2).second_look(SecondLook::Auto);
+        let work = work.with(|plan| plan.proof.sealed = sealed);
+        let work = work.open().check("rr");
+        let iterate = |work: TestLoop| {
+            let work = work.start().say(PROMISE);
+            if sealed {
+                work.survey(lost()).check("gg")
+            } else {
+                work.check("gg").survey(lost()).recheck("gg")
+            }
+        };
+        let work = iterate(work);
+        assert_eq!(work.verdict(), LookVerdict::Disputed);
+        assert_eq!(work.runs(), Some(2), "{:?}", work.state.phase);
+        let prompt = render(&work.state, &PromptInputs::default());
+        assert!(prompt.contains("no other source has the tests"), "{prompt}");
+        assert!(prompt.contains("- `src/one.rs`"), "{prompt}");
+        assert!(!prompt.contains("were restored"), "{prompt}");
+        let Outcome::Disputed { files, why } = iterate(work).outcome() else {
+            panic!("not disputed");
+        };
+        assert_eq!(files, ["src/one.rs"]);
+        let expected = "the tests that were in src/one.rs are in no other source";
+        assert_eq!(why.as_deref(), Some(expected));
+    }
 }
 
 #[test]

@@ -73,7 +73,7 @@ pub(super) fn in_workspace(
         let baseline =
             baseline.ok_or_else(|| failed("the record of the loop's start was deleted"))?;
         let touched = baseline
-            .touched_in(&recorded, &receipt.allow)
+            .touched_in(&recorded, &receipt.allow, &[])
             .map_err(failed)?;
         restores = baseline.changes_for_view(&touched).map_err(failed)?;
     }
@@ -154,7 +154,7 @@ pub(super) fn in_clone(receipt: &Receipt, top: &Path, scratch: &Path) -> Result<
         let graded = &repository.graded;
         let written = repository.content.write_tree_to(&copy, Some(start), graded);
         written.map_err(failed)?;
-        let touched = baseline.touched(&receipt.allow).map_err(failed)?;
+        let touched = baseline.touched(&receipt.allow, &[]).map_err(failed)?;
         restores = baseline.changes_for_view(&touched).map_err(failed)?;
         for restore in &mut restores {
             if let Ok(path) = restore.path.strip_prefix(&inner) {

@@ -1,4 +1,5 @@
-use super::super::rust_tests::{Unsure, has_tests, with_original_tests};
+use super::super::rust_items::Unsure;
+use super::super::rust_tests::{has_tests, test_texts, with_original_tests};
 use super::{Site, names};
 use std::fs;
 use std::path::Path;
@@ -217,6 +218,7 @@ fn no_text_makes_it_panic() {
         };
         let (a, b) = (text(), text());
         let _ = has_tests(&a);
+        let _ = test_texts(&a);
         if let Ok(Some(text)) = with_original_tests(&a, &b) {
             assert_eq!(
                 with_original_tests(&a, &text),
@@ -255,4 +257,100 @@ fn a_source_whose_tests_were_touched_is_a_guard() {
     site.write("src/other.rs", "impl A<{ 1 }> for B {}");
     let touched = site.touched(&baseline);
     assert_eq!(touched.files.unknown.len(), 1);
+}
+
+/// Returns the deleted sources whose tests are missed, after `change` in a site with `src/a.rs`.
+fn lost(change: impl FnOnce(&Site)) -> Vec<String> {
+    let site = Site::new();
+    site.write("src/a.rs", LIB)
+        .write("src/other.rs", &LIB.replace("adds", "others"))
+        .write("src/plain.rs", "fn a() {}");
+    let baseline = site.take();
+    change(&site);
+    names(&site.touched(&baseline).files.lost_tests)
+}
+
+#[test]
+fn tests_of_a_deleted_source_are_missed_unless_another_source_has_them() {
+    let inner = "use super::*;\n#[test]\nfn adds() { assert_eq!(add(1, 2), 3, \"}}\"); }\n";
+    let moves = [
+        ("src/a/mod.rs", LIB.to_owned()),
+        ("src/plain.rs", format!("fn a() {{}}\n{LIB}")),
+        (
+            "src/b.rs",
+            edited("    #[test]\n    fn adds", "\t#[test]\n\n fn adds"),
+        ),
+        ("src/b.rs", edited("use super::*;", "use crate::add;")),
+        ("src/b.rs", edited("mod tests {", "mod more_tests {")),
+        ("src/b.rs", edited("a - b", "a + b")),
+        (
+            "src/b.rs",
+            format!("mod inner {{ #[cfg(test)] mod t {{ {inner} }} }}"),
+        ),
+        ("src/b.rs", format!("#![cfg(test)]\n{inner}")),
+    ];
+    for (path, text) in moves {
+        let missed = lost(|site| {
+            site.remove("src/a.rs");
+            site.write(path, &text);
+        });
+        assert_eq!(missed, [""; 0], "{path}: {text}");
+    }
+    let cheats = [
+        ("src/b.rs", "fn a() {}".to_owned()),
+        ("src/b.rs", edited("add(1, 2), 3", "add(1, 2), -1")),
+        (
+            "src/b.rs",
+            edited("    #[test]\n", "    #[test]\n    #[ignore]\n"),
+        ),
+        ("src/b.rs", edited("    #[test]\n", "")),
+        ("src/b.rs", edited("#[cfg(test)]", "#[cfg(any())]")),
+        ("src/b.rs", "impl A<{ 1 }> for B {}".to_owned()),
+        // The view shows this source with its own tests only.
+        (
+            "src/other.rs",
+            format!("{}\n{LIB}", LIB.replace("adds", "others")),
+        ),
+        ("notes.txt", LIB.to_owned()),
+    ];
+    for (path, text) in cheats {
+        let missed = lost(|site| {
+            site.remove("src/a.rs");
+            site.write(path, &text);
+        });
+        assert_eq!(missed, ["-src/a.rs"], "{path}: {text}");
+    }
+}
+
+#[test]
+fn what_tests_need_is_missed_too_and_each_test_once() {
+    let helper = LIB.replace("use super::*;", "fn check(a: u32) { assert_eq!(a, 3); }");
+    let site = Site::new();
+    site.write("src/a.rs", &helper).write("src/b.rs", LIB);
+    let baseline = site.take();
+    site.remove("src/a.rs");
+    site.write("src/new.rs", &helper.replace("assert_eq!(a, 3);", ""));
+    let touched = site.touched(&baseline);
+    assert_eq!(names(&touched.files.lost_tests), ["-src/a.rs"]);
+    // Two sources had the same test, and one is left.
+    site.remove("src/b.rs");
+    site.write("src/a.rs", &helper);
+    site.write("src/new.rs", LIB);
+    let touched = site.touched(&baseline);
+    assert_eq!(names(&touched.files.lost_tests), [""; 0]);
+    site.remove("src/a.rs");
+    let touched = site.touched(&baseline);
+    assert_eq!(touched.files.lost_tests.total, 1);
+}
+
+#[test]
+fn a_deleted_source_may_be_allowed() {
+    let mut site = Site::new();
+    site.write("src/a.rs", LIB);
+    let baseline = site.take();
+    site.remove("src/a.rs");
+    site.allow = vec!["src/a.rs".into()];
+    let touched = site.touched(&baseline);
+    assert_eq!(names(&touched.files.lost_tests), [""; 0]);
+    assert_eq!(names(&touched.files.allowed), ["-src/a.rs"]);
 }

@@ -110,7 +110,7 @@ impl Site {
     }
 
     fn touched(&self, baseline: &Baseline) -> Touched {
-        baseline.touched(&self.allow).unwrap()
+        baseline.touched(&self.allow, &[]).unwrap()
     }
 
     /// Returns how the view differs: the content of each path, or `None` if it is absent.

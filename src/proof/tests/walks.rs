@@ -1,6 +1,8 @@
 use super::super::encoding::{ManifestReader, put_manifest};
 use super::super::manifest::{Manifest, compare_paths};
 use super::Site;
+use crate::proof::view::tests::figures::Timed;
+use crate::proof::view::{View, ViewRequest};
 use std::fs;
 use std::time::Instant;
 
@@ -162,4 +164,50 @@ fn a_walk_is_measured() {
         "{} entries: walk {walked:?}, baseline {taken:?}, touched {compared:?}, manifest {stored} bytes",
         all.entries.len()
     );
+}
+
+/// Measures a second look in which single ignored files are absent, on few files. `bench/view` runs
+/// it on many, with `FILES`.
+#[test]
+fn single_ignored_files_are_measured() {
+    let files: usize = std::env::var("FILES").map_or(200, |files| files.parse().unwrap());
+    // Ignored files in directories of their own, but for one file, and between as many sources.
+    for sources in [1, 50] {
+        let site = Site::new().with_git();
+        site.write(".gitignore", "*.o\n");
+        for dir in 0..files / 100 {
+            for file in 0..sources {
+                site.write(&format!("part{dir}/{file}.c"), "int x;\n");
+            }
+        }
+        let baseline = site.take_with_cap(256 << 20);
+        let ignored = 100 - sources;
+        for dir in 0..files / 100 {
+            for file in 0..ignored {
+                site.write(&format!("part{dir}/{file}.o"), "");
+            }
+        }
+        let count = ignored * (files / 100);
+        let print = |what: &str, time: Timed| {
+            time.print(&format!("{what}, {count} of {files} files ignored and new"));
+        };
+        let (_, time) = Timed::run(|| walk(&site));
+        print("walk", time);
+        let (changes, time) = Timed::run(|| {
+            let touched = site.touched(&baseline);
+            baseline.changes_for_view(&touched).unwrap()
+        });
+        print("comparison with the start", time);
+        assert_eq!(changes.len(), count);
+        let (view, time) = Timed::run(|| {
+            View::prepare(&ViewRequest {
+                workspace: &site.workspace(),
+                scratch: &site.root.join("loop/view"),
+                changes: &changes,
+                is_own_worktree: false,
+            })
+        });
+        print("set-up", time);
+        view.unwrap().remove().unwrap();
+    }
 }

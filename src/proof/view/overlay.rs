@@ -1,7 +1,8 @@
 //! Views by an overlay: a mount namespace in which the workspace, and other directories with changed
 //! files, are covered by overlays. Ordinary users can create it.
 
-use super::change::{Changes, LayerWriter};
+use super::change::Changes;
+use super::layer::LayerWriter;
 use super::{View, ViewChange, ViewError, ViewKind, ViewRequest, Weakness, at, below};
 use crate::os::namespace::{EnterError, MountNamespace, Overlay, mountpoints};
 use std::collections::BTreeMap;
@@ -83,45 +84,52 @@ impl<'a> Layers<'a> {
     /// Assigns every change to the workspace or to a directory outside it.
     fn assign(request: &ViewRequest<'a>, workspace: &Path, mountpoints: &[PathBuf]) -> Self {
         let mut layers = Self {
-            by_root: BTreeMap::from([(workspace.to_owned(), Changes::new())]),
+            by_root: BTreeMap::new(),
             unmasked: Vec::new(),
         };
+        let mut mounts = mountpoints.iter();
+        let has_mounts = mounts.any(|mount| below(mount, workspace).is_some());
+        // There may be tens of thousands of changes, most of them in the workspace.
+        let mut inside = Vec::with_capacity(request.changes.len());
         for change in request.changes {
-            let inside = below(&change.path, request.workspace);
-            let place = match inside.or_else(|| below(&change.path, workspace)) {
-                Some(path) => Some((workspace.to_owned(), path.to_owned())),
-                None => resolve(&change.path),
-            };
-            match place {
-                Some((root, path)) => layers.add(root, path, change, workspace, mountpoints),
-                None => layers.unmasked.push(change.path.clone()),
+            let path = below(&change.path, request.workspace);
+            match path.or_else(|| below(&change.path, workspace)) {
+                Some(path) if !has_mounts => inside.push((path.to_owned(), &change.content)),
+                Some(path) => layers.add(workspace, path, change, workspace, mountpoints),
+                None => match resolve(&change.path) {
+                    Some((root, path)) => layers.add(&root, &path, change, workspace, mountpoints),
+                    None => layers.unmasked.push(change.path.clone()),
+                },
             }
         }
+        let of_workspace = layers.by_root.entry(workspace.to_owned()).or_default();
+        inside.extend(std::mem::take(of_workspace));
+        *of_workspace = inside.into_iter().collect();
         layers.merge(workspace, mountpoints);
         layers
     }
 
     fn add(
         &mut self,
-        root: PathBuf,
-        path: PathBuf,
+        root: &Path,
+        path: &Path,
         change: &'a ViewChange,
         workspace: &Path,
         mountpoints: &[PathBuf],
     ) {
         let full = root.join(path);
         let root = match below(&full, workspace) {
-            Some(_) => workspace.to_owned(),
+            Some(_) => workspace,
             None => root,
         };
         // An overlay ends where another file system is mounted below it.
         let mount = mountpoints
             .iter()
-            .filter(|mount| mount.starts_with(&root) && below(&full, mount).is_some())
+            .filter(|mount| mount.starts_with(root) && below(&full, mount).is_some())
             .max_by_key(|mount| mount.as_os_str().len());
-        let root = mount.map_or(root, Clone::clone);
-        if let Some(path) = below(&full, &root) {
-            let changes = self.by_root.entry(root.clone()).or_default();
+        let root = mount.map_or(root, PathBuf::as_path);
+        if let Some(path) = below(&full, root) {
+            let changes = self.by_root.entry(root.to_owned()).or_default();
             changes.insert(path.to_owned(), &change.content);
         }
     }

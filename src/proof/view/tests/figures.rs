@@ -5,25 +5,48 @@ use crate::proof::ViewContent;
 use std::env;
 use std::time::{Duration, Instant};
 
+/// How long something took, and how much of that time this thread was running: on a busy machine,
+/// only the latter can be compared.
+pub(in crate::proof) struct Timed {
+    pub(in crate::proof) elapsed: Duration,
+    pub(in crate::proof) running: Duration,
+}
+
+impl Timed {
+    pub(in crate::proof) fn run<T>(run: impl FnOnce() -> T) -> (T, Self) {
+        let (from, running_from) = (Instant::now(), running());
+        let result = run();
+        let time = Self {
+            elapsed: from.elapsed(),
+            running: running().saturating_sub(running_from),
+        };
+        (result, time)
+    }
+
+    pub(in crate::proof) fn print(&self, what: &str) {
+        let [elapsed, running] =
+            [self.elapsed, self.running].map(|time| time.as_secs_f64() * 1000.0);
+        println!("| {what} | {elapsed:.1} ms | {running:.1} ms |");
+    }
+}
+
+/// Returns the CPU time of this thread; zero where the kernel does not tell.
+fn running() -> Duration {
+    let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
+    let nanoseconds = text.split(' ').next().and_then(|time| time.parse().ok());
+    Duration::from_nanos(nanoseconds.unwrap_or_default())
+}
+
 /// Prints the median of eleven runs, or the time of one if this is not a benchmark.
-fn measure(what: &str, mut run: impl FnMut() -> Duration) {
+fn measure(what: &str, mut run: impl FnMut() -> Timed) {
     let runs = if env::var_os("FILES").is_some() {
         11
     } else {
         1
     };
     let mut times: Vec<_> = (0..runs).map(|_| run()).collect();
-    times.sort_unstable();
-    println!(
-        "| {what} | {:.1} ms |",
-        times[runs / 2].as_secs_f64() * 1000.0
-    );
-}
-
-fn timed<T>(run: impl FnOnce() -> T) -> (T, Duration) {
-    let from = Instant::now();
-    let result = run();
-    (result, from.elapsed())
+    times.sort_unstable_by_key(|time| time.elapsed);
+    times[runs / 2].print(what);
 }
 
 #[test]
@@ -34,7 +57,7 @@ fn figures() {
          for d in d*; do mv $d list; mkdir $d; (cd $d; xargs touch <../list); done; rm list"
     );
     let mut case = Case::new().agent(&script);
-    let (list, _) = timed(|| sh("find . -type f").current_dir(&case.workspace).output());
+    let (list, _) = Timed::run(|| sh("find . -type f").current_dir(&case.workspace).output());
     let list = String::from_utf8(list.unwrap().stdout).unwrap();
     let paths: Vec<&str> = list.lines().map(|path| &path[2..]).collect();
     assert_eq!(paths.len(), files);
@@ -44,7 +67,7 @@ fn figures() {
             case = case.change(path, ViewContent::Absent);
         }
         measure(&format!("set-up, {absent} of {files} files absent"), || {
-            let (view, time) = timed(|| case.view());
+            let (view, time) = Timed::run(|| case.view());
             view.remove().unwrap();
             time
         });
@@ -53,10 +76,10 @@ fn figures() {
     let view = case.view();
     for script in ["true", "find . -type f | wc -l", "cat d*/* | wc -c"] {
         measure(&format!("`{script}` outside"), || {
-            timed(|| sh(script).current_dir(&case.workspace).output().unwrap()).1
+            Timed::run(|| sh(script).current_dir(&case.workspace).output().unwrap()).1
         });
         measure(&format!("`{script}` in the view"), || {
-            timed(|| check(&view, script)).1
+            Timed::run(|| check(&view, script)).1
         });
     }
     view.remove().unwrap();

@@ -121,6 +121,34 @@ const REPLACED: &Table = &[
         |case| case.original("test", "first\n").absent("gone"),
         "./\n./opaque/\n./opaque/x: 1\n./test: first",
     ),
+    // Many new files, beside an old file, one that was restored and a directory that was deleted.
+    (
+        "mkdir d; seq 20 | sed 's/^/d\\//' | xargs touch; echo kept >d/kept; echo edited >d/a",
+        |case| {
+            many_absent(case)
+                .original("d/a", "a\n")
+                .original("d/deep/x", "x\n")
+        },
+        "./\n./d/\n./d/a: a\n./d/deep/\n./d/deep/x: x\n./d/kept: kept",
+    ),
+    // Many new files beside a directory, and in one that was not there.
+    (
+        "mkdir -p d/sub; seq 20 | sed 's/^/d\\//' | xargs touch; echo 1 >d/sub/x",
+        |case| (1..=20).fold(many_absent(case), |case, n| case.absent(&format!("e/{n}"))),
+        "./\n./d/\n./d/sub/\n./d/sub/x: 1",
+    ),
+    // A directory with many new files became a link to another one.
+    (
+        "mkdir ../evil; ln -s ../evil d; cd ../evil; seq 20 | xargs touch; echo evil >a; echo >b",
+        |case| many_absent(case).original("d/a", "a\n"),
+        "./\n./d/\n./d/a: a",
+    ),
+    // A directory of tests became a file, among many new files.
+    (
+        "mkdir d; seq 20 | sed 's/^/d\\//' | xargs touch; echo file >d/tests",
+        |case| many_absent(case).original("d/tests/a", "a\n"),
+        "./\n./d/\n./d/tests/\n./d/tests/a: a",
+    ),
     // Names that need quoting.
     (
         "echo edited >'a b,c:d\\q'; echo >'-n'",
@@ -128,6 +156,12 @@ const REPLACED: &Table = &[
         "./\n./a b,c:d\\q: first",
     ),
 ];
+
+/// The files `d/1` to `d/20` are absent: so many that the whole directory is hidden if that is
+/// possible.
+fn many_absent(case: Case) -> Case {
+    (1..=20).fold(case, |case, n| case.absent(&format!("d/{n}")))
+}
 
 const TREE: &str = "find . | sort | while read -r f; do [ -d \"$f\" ] && [ ! -L \"$f\" ] && \
     echo \"$f/\" || echo \"$f: $(cat \"$f\")\"; done";

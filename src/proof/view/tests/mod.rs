@@ -1,5 +1,5 @@
 mod exchanges;
-mod figures;
+pub(in crate::proof) mod figures;
 mod hostile;
 mod kit;
 mod outside;

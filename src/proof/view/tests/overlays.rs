@@ -120,6 +120,33 @@ fn a_probe_succeeds_and_leaves_nothing() {
 }
 
 #[test]
+fn files_beside_many_absent_ones_are_as_they_are() {
+    let case = Case::new().agent(
+        "mkdir -m 750 new; cd new; seq 100 | xargs touch; \
+         echo one >run; chmod 751 run; touch -d 2001-02-03 run; ln -s run link; \
+         echo secret >locked; chmod 0 locked",
+    );
+    let case = (1..=100).fold(case, |case, n| case.absent(&format!("new/{n}")));
+    let state = "ls new; stat -c '%a %u %g' new; stat -c '%a %u %g %s %Y' new/run; readlink new/link; \
+                 stat -c %a new/locked; cat new/link";
+    let view = case.view();
+    let hidden = (1..=100).map(|n| format!("{n}")).collect::<Vec<_>>();
+    let outside = sh(state).current_dir(&case.workspace).output().unwrap();
+    let outside = String::from_utf8(outside.stdout).unwrap();
+    let is_shown = |line: &&str| !hidden.iter().any(|name| name == line);
+    let expected: Vec<&str> = outside.lines().filter(is_shown).collect();
+    assert_eq!(check(&view, state).lines().collect::<Vec<_>>(), expected);
+    // What a check writes to such a file stays in the view.
+    assert_eq!(
+        check(&view, "echo two >>new/run; cat new/run"),
+        "one\ntwo\n"
+    );
+    let text = fs::read_to_string(case.workspace.join("new/run")).unwrap();
+    assert_eq!(text, "one\n");
+    view.remove().unwrap();
+}
+
+#[test]
 fn thousands_of_absent_files_are_hidden() {
     let case = Case::new().agent("mkdir new; cd new; seq 3000 | xargs touch; touch kept");
     let case = (1..=3000).fold(case, |case, n| case.absent(&format!("new/{n}")));
