@@ -50,7 +50,7 @@ const PASTE_END: &[u8] = b"\x1b[201~";
 
 /// One key.
 #[derive(Debug, PartialEq)]
-enum Key {
+enum PanelKey {
     Char(char),
     Enter,
     Escape,
@@ -93,21 +93,21 @@ impl KeyInput {
         self.in_paste = false;
     }
 
-    fn handle(&mut self, key: &Key, asked: &mut Request) -> Option<KeyRequest> {
+    fn handle(&mut self, key: &PanelKey, asked: &mut Request) -> Option<KeyRequest> {
         let KeyMode::Message(text) = &mut self.mode else {
             return self.command(key, asked);
         };
         match key {
-            Key::Char(c) | Key::Pasted(c) if text.len() < MESSAGE_MAX => text.push(*c),
-            Key::Backspace => drop(text.pop()),
-            Key::DeleteLine => text.clear(),
-            Key::DeleteWord => {
+            PanelKey::Char(c) | PanelKey::Pasted(c) if text.len() < MESSAGE_MAX => text.push(*c),
+            PanelKey::Backspace => drop(text.pop()),
+            PanelKey::DeleteLine => text.clear(),
+            PanelKey::DeleteWord => {
                 let kept = text.trim_end();
                 let kept = kept.rfind(' ').map_or(0, |space| space + 1);
                 text.truncate(kept);
             }
-            Key::Escape => self.mode = KeyMode::Commands,
-            Key::Enter => {
+            PanelKey::Escape => self.mode = KeyMode::Commands,
+            PanelKey::Enter => {
                 let text = text.trim().to_owned();
                 self.mode = KeyMode::Commands;
                 return (!text.is_empty()).then_some(KeyRequest::Say(text));
@@ -117,26 +117,26 @@ impl KeyInput {
         None
     }
 
-    fn command(&mut self, key: &Key, asked: &mut Request) -> Option<KeyRequest> {
+    fn command(&mut self, key: &PanelKey, asked: &mut Request) -> Option<KeyRequest> {
         let is_help = std::mem::take(&mut self.mode) == KeyMode::Help;
         let (request, next) = match key {
-            Key::Char('p') if *asked == Request::Pause && !self.is_moving => {
+            PanelKey::Char('p') if *asked == Request::Pause && !self.is_moving => {
                 (KeyRequest::TakeBack, Request::Go)
             }
-            Key::Char('p') if *asked == Request::Go || self.is_moving => {
+            PanelKey::Char('p') if *asked == Request::Go || self.is_moving => {
                 (KeyRequest::Pause, Request::Pause)
             }
-            Key::Char('q') if *asked == Request::Stop => (KeyRequest::TakeBack, Request::Go),
-            Key::Char('q') if !asked.is_stop() => (KeyRequest::Stop, Request::Stop),
-            Key::Char('d') if self.is_moving => (KeyRequest::TakeBack, Request::Go),
-            Key::Char('d') if self.can_move && !asked.is_stop() => {
+            PanelKey::Char('q') if *asked == Request::Stop => (KeyRequest::TakeBack, Request::Go),
+            PanelKey::Char('q') if !asked.is_stop() => (KeyRequest::Stop, Request::Stop),
+            PanelKey::Char('d') if self.is_moving => (KeyRequest::TakeBack, Request::Go),
+            PanelKey::Char('d') if self.can_move && !asked.is_stop() => {
                 (KeyRequest::MoveToBackground, Request::Pause)
             }
-            Key::Char('s') => {
+            PanelKey::Char('s') => {
                 self.mode = KeyMode::Message(String::new());
                 return None;
             }
-            Key::Char('?' | 'h') if !is_help => {
+            PanelKey::Char('?' | 'h') if !is_help => {
                 self.mode = KeyMode::Help;
                 return None;
             }
@@ -149,7 +149,7 @@ impl KeyInput {
 
     /// Splits bytes into keys. Keeps what is incomplete for the next call, except for an escape
     /// character at the end, which is the Esc key.
-    fn decode(&mut self, bytes: &[u8]) -> Vec<Key> {
+    fn decode(&mut self, bytes: &[u8]) -> Vec<PanelKey> {
         let mut all = std::mem::take(&mut self.pending);
         all.extend_from_slice(bytes);
         let (mut rest, mut keys) = (all.as_slice(), Vec::new());
@@ -199,22 +199,22 @@ fn char_length(byte: u8) -> usize {
     }
 }
 
-fn key(bytes: &[u8]) -> Key {
+fn key(bytes: &[u8]) -> PanelKey {
     match bytes {
-        b"\r" | b"\n" => Key::Enter,
-        b"\x1b" => Key::Escape,
-        b"\x7f" | b"\x08" => Key::Backspace,
-        b"\x15" => Key::DeleteLine,
-        b"\x17" => Key::DeleteWord,
-        bytes => printable(bytes).map_or(Key::Other, Key::Char),
+        b"\r" | b"\n" => PanelKey::Enter,
+        b"\x1b" => PanelKey::Escape,
+        b"\x7f" | b"\x08" => PanelKey::Backspace,
+        b"\x15" => PanelKey::DeleteLine,
+        b"\x17" => PanelKey::DeleteWord,
+        bytes => printable(bytes).map_or(PanelKey::Other, PanelKey::Char),
     }
 }
 
 /// Returns a pasted character. Line ends become spaces: a paste never sends a message.
-fn pasted(bytes: &[u8]) -> Key {
+fn pasted(bytes: &[u8]) -> PanelKey {
     match bytes {
-        b"\r" | b"\n" | b"\t" => Key::Pasted(' '),
-        bytes => printable(bytes).map_or(Key::Other, Key::Pasted),
+        b"\r" | b"\n" | b"\t" => PanelKey::Pasted(' '),
+        bytes => printable(bytes).map_or(PanelKey::Other, PanelKey::Pasted),
     }
 }
 

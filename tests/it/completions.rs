@@ -110,7 +110,7 @@ fn bash_completes_commands_flags_and_loops() {
         .exits(0);
     }
     for (text, found) in [
-        ("ralph st", &["status", "stop"][..]),
+        ("ralph sto", &["stop"][..]),
         ("ralph doctor --js", &["--json"]),
         ("ralph status ni", &["night-2", "nightly"]),
         ("ralph logs ''", &["api", "night-2", "nightly"]),
@@ -186,7 +186,7 @@ fn the_manual_describes_every_command_and_flag() {
         }
     }
     assert!(!main.contains("__script"));
-    test.ralph(&["man", "stats"])
+    test.ralph(&["man", "statsu"])
         .exits(2)
         .complains("did you mean `ralph man status`?");
 }

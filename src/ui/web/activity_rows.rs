@@ -16,13 +16,13 @@ const TEXT_MAX: usize = 8 << 10;
 /// The rows of one iteration.
 #[derive(Default)]
 pub(super) struct ActivityRows {
-    rows: VecDeque<ActivityRow>,
+    rows: VecDeque<ActivityEntry>,
     last_id: u64,
     /// Number of acts and rows that are missing.
     dropped: u64,
 }
 
-struct ActivityRow {
+struct ActivityEntry {
     id: u64,
     kind: &'static str,
     at_ms: i64,
@@ -94,7 +94,7 @@ impl ActivityRows {
 
     fn finish_tool(&mut self, at_ms: i64, name: &str, about: &str, ok: bool, error: &str) {
         let mut newest = self.rows.iter_mut().rev();
-        let is_it = |row: &&mut ActivityRow| {
+        let is_it = |row: &&mut ActivityEntry| {
             row.kind == "tool" && row.ok.is_none() && row.text == name && row.about == about
         };
         let row = match newest.find(is_it) {
@@ -110,13 +110,13 @@ impl ActivityRows {
         row.is_changed = true;
     }
 
-    fn push(&mut self, kind: &'static str, at_ms: i64, text: &str) -> &mut ActivityRow {
+    fn push(&mut self, kind: &'static str, at_ms: i64, text: &str) -> &mut ActivityEntry {
         if self.rows.len() == ROWS_MAX {
             self.rows.pop_front();
             self.dropped += 1;
         }
         self.last_id += 1;
-        self.rows.push_back(ActivityRow {
+        self.rows.push_back(ActivityEntry {
             id: self.last_id,
             kind,
             at_ms,
@@ -151,7 +151,7 @@ impl ActivityRows {
     }
 }
 
-impl ActivityRow {
+impl ActivityEntry {
     fn json(&self) -> Value {
         let mut object = json!({
             "id": self.id,
