@@ -158,7 +158,7 @@ mod needs_fish {
                 .filter_map(|line| line.split('\t').next().map(str::to_owned))
                 .collect::<Vec<_>>()
         };
-        assert_eq!(ask("sta"), ["status"]);
+        assert_eq!(ask("statu"), ["status"]);
         assert_eq!(ask("status ni"), ["nightly"]);
     }
 }
