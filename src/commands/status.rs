@@ -9,6 +9,7 @@ use crate::lifecycle::live_view::live;
 use crate::lifecycle::session::client_of;
 use crate::ui::print::{print_json, print_text};
 use crate::ui::status::{object, text};
+use crate::ui::tty;
 
 pub(crate) fn status(args: &StatusArgs) -> Result<ExitCode, CommandError> {
     let mut handle = open(&args.name)?;
@@ -17,7 +18,8 @@ pub(crate) fn status(args: &StatusArgs) -> Result<ExitCode, CommandError> {
     if args.json {
         print_json(&object(&handle.view, handle.liveness, &directory).to_string())?;
     } else {
-        print_text(&text(&handle.view, handle.liveness, &directory))?;
+        let status = text(&handle.view, handle.liveness, &directory, tty::width());
+        print_text(&status)?;
         let state = &handle.view.state;
         let client = client_of(state).filter(|_| state.is_in_session());
         if let Some((client, plugin)) =

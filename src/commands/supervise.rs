@@ -17,7 +17,7 @@ use crate::store::derived_files::DerivedFiles;
 use crate::store::{Journal, JournalHeader, JournalLine, LoopDir, LoopView, StateDir};
 use crate::ui::console::{Console, ConsoleMode};
 use crate::ui::print::{print_message, print_styled, report_error, warn};
-use crate::ui::tty::{is_terminal, use_color};
+use crate::ui::tty::{self, is_terminal, use_color};
 use crate::ui::{notification, status, summary};
 use serde_json::Value;
 use std::time::Duration;
@@ -215,6 +215,7 @@ fn print_summary(
                 &children,
                 show_next_step,
                 use_color(),
+                tty::width(),
             ));
         }
     }

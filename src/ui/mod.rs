@@ -22,6 +22,7 @@ mod output_queue;
 pub(crate) mod print;
 pub(crate) mod replay;
 mod rest_text;
+mod rows;
 mod scm_text;
 pub(crate) mod session_text;
 pub(crate) mod status;

@@ -75,7 +75,7 @@ impl JournalContent {
         let mut shown = vec![format!("{orders:?}")];
         for liveness in [Liveness::Idle, Liveness::Starting, Liveness::Running] {
             shown.push(object(view, liveness, "/loops/a").to_string());
-            shown.push(text(view, liveness, "/loops/a"));
+            shown.push(text(view, liveness, "/loops/a", Some(80)));
             shown.push(line(&view.state, liveness));
             shown.push(table(vec![LoopRow::new(view, liveness)], Some(80)));
         }

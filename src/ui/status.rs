@@ -2,6 +2,7 @@
 
 use super::cost::cost_of_limit;
 use super::event_line::{check_command, seconds, verdict};
+use super::rows::{RESULT, labeled_row};
 use super::{
     display_width, label_text, look_text, loop_order, one_line, outcome_text, rest_text,
     truncate_to_width, worktree_text,
@@ -140,8 +141,14 @@ pub(super) fn resting_until(state: &State) -> Option<i64> {
 /// A row of the status: a label and its value.
 type StatusRow = (&'static str, String);
 
-/// Returns a loop's status as text, one row per line.
-pub(crate) fn text(view: &LoopView, liveness: Liveness, directory: &str) -> String {
+/// Returns a loop's status as text, one row per line, or in several rows on a terminal of this
+/// width.
+pub(crate) fn text(
+    view: &LoopView,
+    liveness: Liveness,
+    directory: &str,
+    width: Option<usize>,
+) -> String {
     let LoopView { header, state, .. } = view;
     let running = state.status(liveness) == Status::Running;
     let mut rows = vec![
@@ -178,10 +185,9 @@ pub(crate) fn text(view: &LoopView, liveness: Liveness, directory: &str) -> Stri
     }
     rows.push(("Logs", directory.to_owned()));
     rows.extend(outcome_text::advice(header, state, liveness).map(|text| ("Next", text)));
-    let lines = rows
-        .iter()
-        .map(|(name, value)| format!("{name}: {}", one_line(value)));
-    lines.collect::<Vec<_>>().join("\n") + "\n"
+    let lines = rows.iter();
+    let lines = lines.map(|(name, value)| labeled_row(name, &one_line(value), width));
+    lines.collect()
 }
 
 /// Returns the rows about the loop's progress and its usage.
@@ -240,7 +246,8 @@ fn proof_rows(state: &State) -> Vec<StatusRow> {
             .as_ref()
             .map_or_else(|| "not run in this iteration".into(), verdict);
         let label = label_text::suffix(state, index);
-        rows.push(("Check", format!("{} — {verdict}{label}", check.command)));
+        let command = one_line(&check.command);
+        rows.push(("Check", format!("{command}{RESULT}{verdict}{label}")));
     }
     for (task, report) in state.scm.reports.iter().enumerate() {
         rows.push((
