@@ -7,7 +7,7 @@ use crate::engine::format::shell_quote;
 use clap::CommandFactory;
 
 /// Commands of other tools, and what they are called here.
-const COMMANDS: [(&str, &str); 42] = [
+const COMMANDS: [(&str, &str); 41] = [
     ("abort", "stop"),
     ("bg", "spawn"),
     ("cancel", "stop"),
@@ -42,11 +42,10 @@ const COMMANDS: [(&str, &str); 42] = [
     ("rollback", "rewind"),
     ("settings", "config"),
     ("setup", "init"),
-    ("show", "status"),
     ("start", "run"),
+    ("stat", "status"),
     ("tail", "logs -f"),
     ("tell", "say"),
-    ("top", "ls"),
     ("undo", "rewind NAME undo"),
     ("version", "--version"),
     ("watch", "attach"),

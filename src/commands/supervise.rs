@@ -23,7 +23,7 @@ use crate::store::{
 use crate::ui::console::{Console, ConsoleMode};
 use crate::ui::key_input::KeyRequest;
 use crate::ui::print::{print_message, print_styled, report_error, warn};
-use crate::ui::tty::{is_terminal, use_color};
+use crate::ui::tty::{self, is_terminal, use_color};
 use crate::ui::{notification, status, summary};
 use serde_json::Value;
 use std::io::{self, IsTerminal, Read, Write, stdin};
@@ -247,6 +247,7 @@ fn print_summary(
                 &children,
                 show_next_step,
                 use_color(),
+                tty::width(),
             ));
         }
     }

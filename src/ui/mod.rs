@@ -34,6 +34,7 @@ pub(crate) mod print;
 pub(crate) mod replay;
 pub(crate) mod report;
 mod rest_text;
+mod rows;
 mod scm_text;
 pub(crate) mod screen_lines;
 pub(crate) mod session_text;

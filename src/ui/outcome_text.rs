@@ -99,7 +99,7 @@ pub(super) fn better(name: &str, state: &State) -> Option<String> {
         number => format!("after iteration {number}"),
     };
     Some(format!(
-        "{when}, {then}: ralph rewind {name} {}",
+        "{when}, {then}: `ralph rewind {name} {}`",
         best.iteration
     ))
 }

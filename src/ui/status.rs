@@ -3,6 +3,7 @@
 use super::age::date_time;
 use super::cost::cost_of_limit;
 use super::event_line::{check_command, seconds, verdict};
+use super::rows::RESULT;
 use super::{
     TextStyle, label_text, look_text, one_line, outcome_text, rest_text, truncate_to_width,
     worktree_text,
@@ -252,7 +253,8 @@ fn proof_rows(state: &State) -> Vec<StatusRow> {
             .as_ref()
             .map_or_else(|| "not run in this iteration".into(), verdict);
         let label = label_text::suffix(state, index);
-        rows.push(("Check", format!("{} — {verdict}{label}", check.command)));
+        let command = one_line(&check.command);
+        rows.push(("Check", format!("{command}{RESULT}{verdict}{label}")));
     }
     for (task, report) in state.scm.reports.iter().enumerate() {
         rows.push((

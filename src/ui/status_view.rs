@@ -1,6 +1,7 @@
 //! Shows a loop's status on a terminal: its rows in color, its last iterations and its agent's last words.
 
 use super::iteration_row;
+use super::rows::status_value;
 use super::show::ViewStyle;
 use super::status::{rows, status_style};
 use super::{StyledText, TextStyle, hang, one_line};
@@ -16,8 +17,7 @@ pub(crate) fn status_view(history: &LoopHistory, directory: &str, style: ViewSty
     let mut out = StyledText::new(style.color);
     let state = &history.view.state;
     for (name, value) in rows(&history.view, history.liveness, directory) {
-        let value = one_line(&value);
-        let value = hang(&value, style.width, name.len() + 2, 2).into_owned();
+        let value = status_value(name, &one_line(&value), style.width);
         let color = match name {
             "Status" => Some(status_style(state.status(history.liveness))),
             "Check" | "SCM" if value.contains("— green") => Some(TextStyle::Green),
@@ -27,8 +27,8 @@ pub(crate) fn status_view(history: &LoopHistory, directory: &str, style: ViewSty
             "Ralph Loop" | "Next" | "Now" => Some(TextStyle::Bold),
             _ => None,
         };
-        out.push_styled(&format!("{name}:"), TextStyle::Dim)
-            .push(" ");
+        out.push_styled(&format!("{name}:"), TextStyle::Dim);
+        out.push(if value.starts_with('\n') { "" } else { " " });
         match color {
             Some(color) => out.push_styled(&value, color),
             None => out.push(&value),

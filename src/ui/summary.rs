@@ -1,15 +1,24 @@
 //! Formats the summary at the end of a run: outcome, effort, changes and the next step.
 
+use super::rows::RowLayout;
 use super::{
-    StyledText, TextStyle, event_line, label_text, one_line, outcome_text, scm_text, worktree_text,
+    StyledText, TextStyle, event_line, hang, label_text, one_line, outcome_text, scm_text,
+    worktree_text,
 };
 use crate::engine::format::{duration, iteration_count, thousands};
 use crate::engine::{Liveness, Outcome, State, Status};
 use crate::store::JournalHeader;
 use std::fmt::Write as _;
 
+/// Rows whose values are commands.
+const COMMANDS: [&str; 5] = ["inspect", "commit", "merge", "remove", "next"];
+
+/// The column in which the values of the rows begin.
+const VALUE_COLUMN: usize = 11;
+
 /// Returns the summary of a loop that no longer runs. `changed` describes the changed files, and
 /// `children` names failed child loops. With `next`, the summary ends with the suggested next step.
+/// `width` is the width of the terminal; `None` if it is not for a terminal.
 pub(crate) fn text(
     header: &JournalHeader,
     state: &State,
@@ -17,6 +26,7 @@ pub(crate) fn text(
     children: &[String],
     next: bool,
     color: bool,
+    width: Option<usize>,
 ) -> StyledText {
     // The command prints the fatal error itself to standard error.
     let fatal_class = match state.outcome() {
@@ -25,18 +35,34 @@ pub(crate) fn text(
     };
     let mut text = StyledText::new(color);
     let (headline, style) = headline(state, fatal_class);
+    let headline = hang(&headline, width, 0, 2);
     text.push_styled(&headline, style).push("\n");
+    let layout = RowLayout {
+        width,
+        first: VALUE_COLUMN,
+        indent: VALUE_COLUMN,
+    };
     let mut row = |name: &str, value: &str, verdict: Option<(&str, TextStyle)>| {
         if value.is_empty() && verdict.is_none() {
             return;
         }
         text.push("  ")
             .push_styled(&format!("{name:<8}"), TextStyle::Dim);
-        if !value.is_empty() {
-            text.push(" ").push(value);
-        }
+        let (value, verdict) = match verdict {
+            None if COMMANDS.contains(&name) => (layout.commands(value), None),
+            None => (layout.text(value), None),
+            Some((verdict, style)) if value.is_empty() => {
+                (String::new(), Some((layout.text(verdict), style)))
+            }
+            Some((verdict, style)) => {
+                let (command, verdict) = layout.result(value, " ", verdict);
+                (command, Some((verdict, style)))
+            }
+        };
+        text.push(if value.starts_with('\n') { "" } else { " " })
+            .push(&value);
         if let Some((verdict, style)) = verdict {
-            text.push(" ").push_styled(verdict, style);
+            text.push_styled(&verdict, style);
         }
         text.push("\n");
     };

@@ -90,7 +90,7 @@ fn a_loop_and_rm_change_nothing_in_the_repository_but_what_was_asked() {
 #[test]
 fn a_loop_that_ends_worse_than_its_best_says_so_and_can_be_rewound() {
     let test = worse();
-    let told = "after iteration 2, 1 of 2 checks was green, now 0: ralph rewind a 2";
+    let told = "after iteration 2, 1 of 2 checks was green, now 0: `ralph rewind a 2`";
     run(&test, &[]).exits(1).says(told);
     assert_eq!(test.events("a", "checkpointed").len(), 4);
     assert_eq!(test.events("a", "finished")[0]["better"], 2);

@@ -5,7 +5,9 @@ use crate::pty::{Screen, rows};
 
 /// Runs ralph on a terminal of 80 columns. Returns the exit code and the rows.
 fn on_terminal(test: &Test, args: &[&str]) -> (i32, Vec<String>) {
-    let (code, bytes) = Screen::start(test.ralph_command(args), 80).end();
+    let mut command = test.ralph_command(args);
+    command.env("NO_COLOR", "1");
+    let (code, bytes) = Screen::start(command, 80).end();
     (code, rows(&bytes))
 }
 
@@ -82,4 +84,89 @@ fn no_row_of_an_untrusted_value_begins_at_the_left() {
         "{rows:#?}"
     );
     assert_fits(&rows);
+}
+
+/// A loop whose ending takes more than one row: tests with long names were changed.
+fn disputed() -> (Test, Vec<String>) {
+    let test = Test::git();
+    for name in ["one", "two", "three"] {
+        test.write(
+            &format!("tests/integration/a_long_name_of_a_test_{name}.sh"),
+            "false\n",
+        );
+    }
+    test.sh("git add -A && git commit -qm tests");
+    let check =
+        "for test in tests/integration/*.sh; do sh $test || exit 1; done # every one of them";
+    let agent = "for test in tests/integration/*.sh; do echo true > $test; done
+        echo '<changed>these are outdated since the last release of the other service</changed>'
+        echo '<promise>COMPLETE</promise>'";
+    let run = ["run", "x", "--name", "a", "-m", "1", "--check", check];
+    let (code, rows) = on_terminal(&test, &[&run[..], &["--", "sh", "-c", agent]].concat());
+    assert_eq!(code, 3);
+    (test, rows)
+}
+
+const ACCEPT: &str = "    ralph resume a --accept tests/integration/a_long_name_of_a_test_one.sh \
+                      --accept tests/integration/a_long_name_of_a_test_three.sh \
+                      --accept tests/integration/a_long_name_of_a_test_two.sh";
+
+#[test]
+fn the_summary_and_the_status_end_their_rows_between_words() {
+    let (test, rows) = disputed();
+    let start = rows.iter().position(|row| row.starts_with("■ disputed: "));
+    let summary = &rows[start.unwrap()..];
+    assert!(
+        summary[1].starts_with("  ") && summary[2].starts_with("  "),
+        "{summary:#?}"
+    );
+    let check = summary
+        .iter()
+        .position(|row| row.starts_with("  check"))
+        .unwrap();
+    assert_eq!(
+        summary[check + 1],
+        "    for test in tests/integration/*.sh; do sh $test || exit 1; done # every one of them"
+    );
+    assert!(
+        summary[check + 2].starts_with("           green ("),
+        "{summary:#?}"
+    );
+    // Commands are whole: the terminal breaks those that are longer than a row.
+    let next = summary
+        .iter()
+        .position(|row| row.starts_with("  next"))
+        .unwrap();
+    assert_eq!(
+        summary[next + 1..next + 4],
+        [
+            ACCEPT,
+            "           ralph set a max-iterations=2 && ralph resume a --answer \"…\"",
+            "           ralph logs a"
+        ]
+    );
+    let texts = [&summary[..check], &summary[check + 2..next]].concat();
+    assert_fits(&texts);
+
+    let (code, rows) = on_terminal(&test, &["status", "a"]);
+    assert_eq!(code, 0);
+    let status = rows
+        .iter()
+        .position(|row| row.starts_with("Status: blocked ("))
+        .unwrap();
+    assert!(rows[status + 1].starts_with("  "), "{rows:#?}");
+    let next = rows.iter().position(|row| row == "Next:").unwrap();
+    assert_eq!(rows[next + 1], ACCEPT);
+    assert_eq!(
+        rows[next + 2],
+        "      ralph set a max-iterations=2 && ralph resume a --answer \"…\""
+    );
+    let agent = rows
+        .iter()
+        .position(|row| row.starts_with("Agent:"))
+        .unwrap();
+    assert_fits(&rows[..agent - 4]);
+    // Elsewhere, each row is one line.
+    let lines = test.ralph(&["status", "a"]).out;
+    assert!(lines.lines().all(|line| line.contains(": ")), "{lines}");
 }

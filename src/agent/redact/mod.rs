@@ -334,6 +334,13 @@ impl Secrets {
             let start = (until < form.text.len()).then(|| form.start(until));
             let start = start.into_iter().chain(form.incomplete_from).min();
             undecided_from = start.map_or(bytes.len(), |start| from + start);
+            // The backslashes before it belong to what may be a secret.
+            let decided = found.last().map_or(from, |(place, _)| place.end);
+            while (decided + 1..bytes.len()).contains(&undecided_from)
+                && bytes[undecided_from - 1] == b'\\'
+            {
+                undecided_from -= 1;
+            }
             // Endless escapes must not be held back forever.
             if undecided_from < end {
                 undecided_from = bytes.len();

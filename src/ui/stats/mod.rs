@@ -41,12 +41,12 @@ pub(crate) struct Stats {
     pub(crate) by: GroupBy,
     pub(crate) total: Totals,
     /// The groups: days in order, others by cost, highest first.
-    pub(crate) groups: Vec<Group>,
+    pub(crate) groups: Vec<StatsGroup>,
 }
 
 /// The numbers of one group.
 #[derive(Debug, Serialize)]
-pub(crate) struct Group {
+pub(crate) struct StatsGroup {
     pub(crate) key: String,
     #[serde(flatten)]
     pub(crate) totals: Totals,
@@ -123,15 +123,15 @@ pub(crate) fn collect(
         }
     }
     total.settle();
-    let mut groups: Vec<Group> = groups
+    let mut groups: Vec<StatsGroup> = groups
         .into_iter()
         .map(|(key, mut totals)| {
             totals.settle();
-            Group { key, totals }
+            StatsGroup { key, totals }
         })
         .collect();
     if by != GroupBy::Day {
-        let order = |a: &Group, b: &Group| {
+        let order = |a: &StatsGroup, b: &StatsGroup| {
             let costs = b.totals.cost_usd.total_cmp(&a.totals.cost_usd);
             costs.then(b.totals.iterations.cmp(&a.totals.iterations))
         };

@@ -94,6 +94,9 @@ pub fn seeds() -> Vec<Vec<u8>> {
     let interrupted = b"\x01\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x01\x00\x00\x00\x00\x00\x00\x00\x00\x06\x00";
     // Two secrets of the same form, of which one ends with a backslash.
     let same_form = b"\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x06\x00\x00\xf9\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00!\xff^!\x7f\xa1\x00bc\x80abcabca";
+    // A secret that is mostly backslashes and line breaks.
+    let breaks =
+        b"#\x00\x96\xc3a\xc3\xa9a\n\xc3\xc3\xa9\xa9\"\xc3\xa9b\x1bb&\xc3\xa9\\n\xff\xff\xffa&\xa0";
     let inputs = outputs
         .into_iter()
         .flat_map(|output| [(0, output), (1, output)]);
@@ -103,6 +106,7 @@ pub fn seeds() -> Vec<Vec<u8>> {
             line_break.to_vec(),
             interrupted.to_vec(),
             same_form.to_vec(),
+            breaks.to_vec(),
         ])
         .collect()
 }
