@@ -35,12 +35,17 @@ fn shown(test: &Test) -> String {
     tmux(test, &["capture-pane", "-p", "-t", "top"])
 }
 
+/// How often a screen must look the same before it counts as drawn.
+const STILL: u32 = 10;
+
 /// Waits until the window contains all of these texts, and returns what it shows.
 fn until_shown(test: &Test, texts: &[&str]) -> String {
-    let mut last = String::new();
+    let (mut last, mut same) = (String::new(), 0);
     until(&format!("{texts:?} on the screen"), || {
-        last = shown(test);
-        texts.iter().all(|text| last.contains(text))
+        // While a screen is drawn, it also contains parts of the one before.
+        let before = std::mem::replace(&mut last, shown(test));
+        same = if before == last { same + 1 } else { 0 };
+        same >= STILL && texts.iter().all(|text| last.contains(text))
     });
     last
 }

@@ -192,8 +192,8 @@ fn an_unknown_command_is_never_a_task() {
     );
     refused(
         &test,
-        &["stats"],
-        "\"stats\" is not a command",
+        &["stauts"],
+        "\"stauts\" is not a command",
         "ralph status",
     );
     refused(
