@@ -35,17 +35,27 @@ fn shown(test: &Test) -> String {
     tmux(test, &["capture-pane", "-p", "-t", "top"])
 }
 
-/// How often a screen must look the same before it counts as drawn.
-const STILL: u32 = 10;
-
 /// Waits until the window contains all of these texts, and returns what it shows.
 fn until_shown(test: &Test, texts: &[&str]) -> String {
-    let (mut last, mut same) = (String::new(), 0);
+    let mut last = String::new();
     until(&format!("{texts:?} on the screen"), || {
-        // While a screen is drawn, it also contains parts of the one before.
+        last = shown(test);
+        texts.iter().all(|text| last.contains(text))
+    });
+    last
+}
+
+/// How often a screen without moving parts must look the same before it counts as drawn.
+const STILL: u32 = 10;
+
+/// Waits like [`until_shown`], and until nothing changes: while a screen is drawn, it also contains
+/// parts of the one before.
+fn until_still(test: &Test, texts: &[&str]) -> String {
+    let (mut last, mut same) = (until_shown(test, texts), 0);
+    until("a screen that does not change", || {
         let before = std::mem::replace(&mut last, shown(test));
         same = if before == last { same + 1 } else { 0 };
-        same >= STILL && texts.iter().all(|text| last.contains(text))
+        same >= STILL
     });
     last
 }
@@ -57,7 +67,7 @@ fn compare_night(size: (u16, u16)) {
     let command = format!("exec {RALPH} top");
     open(&test, size, &[("RALPH_TEST_NOW", &now)], &command);
     let compare = |view: &str, texts: &[&str]| {
-        let rows = until_shown(&test, texts);
+        let rows = until_still(&test, texts);
         let rows: Vec<_> = rows.lines().map(str::trim_end).collect();
         let screen = test.without_root(&(rows.join("\n") + "\n"));
         assert_snapshot(&format!("top/{}x{}-{view}", size.0, size.1), &screen);
