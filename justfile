@@ -95,7 +95,7 @@ mutants *ARGS:
     # The scratch crate is in an ignored directory, hence `--gitignore false`.
     exec cargo mutants --gitignore false --no-shuffle --jobs 2 --timeout 30 {{ARGS}}
 
-# Run one benchmark: overhead, flood, start, verbs, many, hook, fooled
+# Run one benchmark: overhead, flood, start, verbs, many, hook, view, checkpoints, look, fooled
 bench NAME:
     ./bench/{{NAME}}
 
