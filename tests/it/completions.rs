@@ -186,7 +186,7 @@ fn the_manual_describes_every_command_and_flag() {
         }
     }
     assert!(!main.contains("__script"));
-    test.ralph(&["man", "statsu"])
+    test.ralph(&["man", "statuss"])
         .exits(2)
         .complains("did you mean `ralph man status`?");
 }
