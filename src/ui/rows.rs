@@ -52,11 +52,6 @@ impl RowLayout {
         rows
     }
 
-    /// Lays out one command.
-    fn command(self, command: &str) -> String {
-        self.whole(command, self.first, true)
-    }
-
     /// Lays out a command and its result. Returns them with what is before each of them.
     pub(super) fn result(self, command: &str, gap: &str, result: &str) -> (String, String) {
         let columns = display_width(command) + display_width(gap) + display_width(result);
@@ -104,7 +99,6 @@ pub(super) fn status_value(label: &str, value: &str, width: Option<usize>) -> St
             let (command, result) = layout.result(command, RESULT, result);
             command + &result
         }
-        ("Agent", _) => layout.command(value),
         ("Inspect" | "Commit" | "Merge" | "Remove" | "Next", _) => commands.commands(value),
         _ => layout.text(value),
     }

@@ -192,8 +192,8 @@ fn an_unknown_command_is_never_a_task() {
     );
     refused(
         &test,
-        &["stauts"],
-        "\"stauts\" is not a command",
+        &["statu"],
+        "\"statu\" is not a command",
         "ralph status",
     );
     refused(
