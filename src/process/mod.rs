@@ -15,5 +15,6 @@ pub(crate) mod termios;
 pub(crate) mod tree;
 #[cfg(feature = "cli")]
 pub(crate) mod version;
+pub(crate) mod version_text;
 #[cfg(feature = "cli")]
 pub(crate) mod warden;

@@ -8,7 +8,7 @@ use super::process_spec::{JobLimits, ProcessSpec};
 use crate::engine::plain_text::clean;
 use crate::os::regular_file;
 use crate::process::orphans;
-use crate::process::version::find_version;
+use crate::process::version_text::find_version;
 use std::fs;
 use std::io;
 use std::time::Duration;

@@ -407,10 +407,10 @@ fn largest(history: &LoopHistory, changes: &LoopChanges, all: &mut Vec<Finding>)
         .map(|file| counts(file))
         .collect();
     if !details.is_empty() {
-        let title = format!(
-            "The largest of {}",
-            plural(changes.files.len() as u64, "changed file")
-        );
+        let title = match changes.files.len() {
+            1 => "The changed file".to_owned(),
+            count => format!("The largest of {}", plural(count as u64, "changed file")),
+        };
         all.push(Finding::new(Severity::Notice, title, details));
     }
 }

@@ -91,9 +91,10 @@ fn draw(html: &mut Html, plot: &Plot, numbers: &[u32]) {
         let height = (share * (HEIGHT - 4.0)).max(1.0);
         let gap = (step * 0.2).min(3.0);
         html.tag("<rect").attr("class", plot.class);
-        html.attr("x", fixed(at as f64 * step + gap / 2.0));
+        let width = (step - gap).min(28.0);
+        html.attr("x", fixed(at as f64 * step + (step - width) / 2.0));
         html.attr("y", fixed(HEIGHT - height));
-        html.attr("width", fixed((step - gap).min(28.0)));
+        html.attr("width", fixed(width));
         html.attr("height", fixed(height)).tag("><title>");
         let text = match numbers {
             [first, .., last] => {
@@ -106,15 +107,14 @@ fn draw(html: &mut Html, plot: &Plot, numbers: &[u32]) {
     }
     let ends = [numbers.first(), numbers.last()];
     if let [Some(first), Some(last)] = ends {
-        html.tag("<text class=\"tick\" x=\"0\"")
-            .attr("y", HEIGHT + 12.0);
-        html.tag(">").text(&first.to_string()).tag("</text>");
-        html.tag("<text class=\"tick\" text-anchor=\"end\"")
-            .attr("x", WIDTH);
-        html.attr("y", HEIGHT + 12.0)
-            .tag(">")
-            .text(&last.to_string());
-        html.tag("</text>");
+        // Below the middle of the first and the last bar, but not beyond the edge.
+        let middle = (step / 2.0).max(10.0);
+        for (number, x) in [(first, middle), (last, WIDTH - middle)] {
+            html.tag("<text class=\"tick\" text-anchor=\"middle\"")
+                .attr("x", fixed(x));
+            html.attr("y", HEIGHT + 12.0).tag(">");
+            html.text(&number.to_string()).tag("</text>");
+        }
     }
     html.tag("</svg></figure>");
 }

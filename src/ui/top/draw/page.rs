@@ -268,10 +268,11 @@ fn draw_head(model: &TopModel, page: &LoopPage, theme: Theme, area: Rect, buffer
         let (symbol, style) = theme.status(one.status);
         let cost = one.cost.clone().unwrap_or_else(|| "cost unknown".into());
         let age = age(one.since_ms, model.now_ms);
-        let age = if one.is_running() {
-            format!("for {age}")
-        } else {
-            format!("{age} ago")
+        let age = match (&age[..], one.is_running()) {
+            ("now", true) => "just started".to_owned(),
+            ("now", false) => "just now".to_owned(),
+            (age, true) => format!("for {age}"),
+            (age, false) => format!("{age} ago"),
         };
         let facts = format!("  iteration {}  {cost}  {age}", one.iteration);
         let parts = [
