@@ -133,8 +133,15 @@ impl<'a> Window<'a> {
                 "#{pane_dead} #{pane_dead_status}",
             ])
         };
-        until("the program's end", || state().starts_with("1 "));
-        state()[2..].trim().parse().expect("an exit code")
+        // tmux knows that the terminal was closed before it knows the exit code.
+        let mut code = None;
+        until("the program's exit code", || {
+            code = state()
+                .strip_prefix("1 ")
+                .and_then(|code| code.trim().parse().ok());
+            code.is_some()
+        });
+        code.expect("an exit code")
     }
 }
 
