@@ -30,7 +30,7 @@ pub(crate) struct LoopHandle {
 
 impl LoopHandle {
     /// Opens a loop. If its runner and its warden were both killed, kills the processes that they
-    /// left, and removes their view.
+    /// left, and removes their view. Does the same after a verification.
     pub(crate) fn open(name: &str) -> Result<Self, CommandError> {
         Self::open_in(StateDir::locate()?, name)
     }
@@ -48,8 +48,11 @@ impl LoopHandle {
         };
         let may_have_left =
             orphans::may_exist(&handle.view.state) || handle.dir.view_scratch().exists();
-        let may_have_left = handle.status() == Status::Crashed && may_have_left;
-        if may_have_left && !handle.is_own_loop() {
+        let is_crashed = handle.status() == Status::Crashed && may_have_left;
+        // A verification deletes its directory, unless all its processes were killed.
+        let is_idle = handle.liveness == Liveness::Idle;
+        let is_verified = is_idle && handle.dir.verify_scratch().exists();
+        if (is_crashed || is_verified) && !handle.is_own_loop() {
             handle.sweep()?;
         }
         Ok(handle)
@@ -124,13 +127,22 @@ impl LoopHandle {
             &self.view.state,
             &exemptions(&self.state_dir),
         );
-        self.warnings
-            .extend(describe_sweep(self.dir.name(), &result));
-        if let Err(error) = View::recover(&self.dir.view_scratch()) {
-            self.warnings.push(format!(
-                "cannot undo the second look of the loop {:?}: {error}",
+        let what = if self.status() == Status::Crashed {
+            format!("the loop {:?} crashed", self.dir.name())
+        } else {
+            format!(
+                "a verification of the loop {:?} was killed",
                 self.dir.name()
-            ));
+            )
+        };
+        self.warnings.extend(describe_sweep(&what, &result));
+        for scratch in [self.dir.view_scratch(), self.dir.verify_scratch()] {
+            if let Err(error) = View::recover(&scratch) {
+                self.warnings.push(format!(
+                    "cannot undo the second look of the loop {:?}: {error}",
+                    self.dir.name()
+                ));
+            }
         }
         Ok(())
     }
@@ -145,20 +157,19 @@ pub(crate) fn sweep_damaged_loop(state_dir: &StateDir, dir: &LoopDir) -> Vec<Str
     };
     let exemptions = exemptions(state_dir);
     let result = orphans::sweep_by_id(&id, &exemptions);
-    describe_sweep(dir.name(), &result)
+    describe_sweep(&format!("the loop {:?} crashed", dir.name()), &result)
 }
 
-fn describe_sweep(name: &str, (swept, survivors): &(usize, Vec<u32>)) -> Vec<String> {
+/// Describes a sweep. `what` says why it was needed.
+fn describe_sweep(what: &str, (swept, survivors): &(usize, Vec<u32>)) -> Vec<String> {
     let mut warnings = Vec::new();
     if *swept > 0 {
         let count = process_count(*swept);
-        warnings.push(format!(
-            "the loop {name:?} crashed; killed {count} that it left behind"
-        ));
+        warnings.push(format!("{what}; killed {count} that it left behind"));
     }
     if !survivors.is_empty() {
         warnings.push(format!(
-            "these processes of the crashed loop {name:?} are still alive after SIGKILL: {survivors:?}"
+            "{what}; these processes are still alive after SIGKILL: {survivors:?}"
         ));
     }
     warnings

@@ -1,8 +1,10 @@
 //! Replaces the content of every source file in a view, to find out whether a check looks at them.
 
 use super::baseline::walk_workspace;
+use super::check_script::scripts;
 use super::guards::{is_in_ignored_directory, table};
 use super::manifest::as_path;
+use super::patterns::PatternSet;
 use super::{ViewChange, ViewContent};
 use crate::git;
 use std::io;
@@ -15,12 +17,30 @@ pub(crate) struct SourceFiles {
     pub(crate) sources: Vec<PathBuf>,
     /// Tests, fixtures and snapshots.
     pub(crate) tests: Vec<PathBuf>,
+    /// Files in languages that ralph does not know, and other data.
+    pub(crate) others: Vec<PathBuf>,
 }
 
+/// Documents, which are no data either.
+const DOCUMENTS: [&str; 8] = [
+    "*.md",
+    "*.rst",
+    "*.txt",
+    "*.adoc",
+    "README*",
+    "LICENSE*",
+    "CHANGELOG*",
+    "AUTHORS*",
+];
+
 impl SourceFiles {
-    /// Lists the files that git does not ignore, by their paths in the workspace.
-    pub(crate) fn list(workspace: &Path) -> io::Result<Self> {
+    /// Lists the files that git does not ignore, by their paths in the workspace. Scripts that the
+    /// checks execute are no sources.
+    pub(crate) fn list(workspace: &Path, checks: &[String]) -> io::Result<Self> {
         let workspace = std::fs::canonicalize(workspace)?;
+        let scripts = checks.iter().flat_map(|check| scripts(check, &workspace));
+        let scripts: Vec<PathBuf> = scripts.collect();
+        let documents = PatternSet::new(DOCUMENTS);
         let ignored = git::ignored::ignored_paths(&workspace);
         let is_ignored = |path: &[u8]| match &ignored {
             Some(ignored) => ignored.contains(path),
@@ -32,15 +52,20 @@ impl SourceFiles {
                 continue;
             }
             let matches = table().matches(&entry.path);
+            let path = workspace.join(as_path(&entry.path));
             let list = if matches.is_test() {
                 &mut found.tests
-            } else if matches.is_source() && !matches.is_guard(true) {
+            } else if scripts.contains(&path) || matches.is_guard(true) {
+                continue;
+            } else if matches.is_source() {
                 &mut found.sources
+            } else if !documents.is_match(&entry.path) {
+                &mut found.others
             } else {
                 continue;
             };
             if !is_ignored(&entry.path) {
-                list.push(workspace.join(as_path(&entry.path)));
+                list.push(path);
             }
         }
         Ok(found)

@@ -54,7 +54,10 @@ impl Runner<'_> {
             CheckProbe::Garbled => GARBLED,
             CheckProbe::Unknown => return None,
         };
-        let files = SourceFiles::list(&self.rec.state.plan.workspace).ok()?;
+        let plan = &self.rec.state.plan;
+        let checks = plan.proof.checks.iter();
+        let checks: Vec<String> = checks.map(|check| check.command.clone()).collect();
+        let files = SourceFiles::list(&plan.workspace, &checks).ok()?;
         let is_some = !files.sources.is_empty() && files.sources.len() <= SOURCES_MAX;
         is_some.then(|| files.with_sources(text))
     }

@@ -561,6 +561,24 @@ pub(crate) fn alive(pid: u32) -> bool {
         .is_some_and(|(_, rest)| !rest.starts_with(['Z', 'X']))
 }
 
+/// Kills a process and its child, which watch each other: none can react to the death of the other.
+/// `pids` begins with the parent, whose death would continue a child that is stopped.
+pub(crate) fn kill_together(pids: &[u32]) {
+    for pid in pids {
+        signal(*pid, "STOP");
+    }
+    let is_stopped = |pid: &u32| {
+        let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+        stat.rsplit_once(") ")
+            .is_some_and(|(_, rest)| rest.starts_with('T'))
+    };
+    until("them to stop", || pids.iter().all(is_stopped));
+    for pid in pids.iter().rev() {
+        signal(*pid, "KILL");
+    }
+    until("them to exit", || !pids.iter().any(|pid| alive(*pid)));
+}
+
 pub(crate) fn pids() -> Vec<u32> {
     let entries = fs::read_dir("/proc").unwrap().flatten();
     entries

@@ -1,6 +1,6 @@
 //! Receipts, and proving them again: `ralph receipt` and `ralph verify`.
 
-use crate::kit::{Done, Test, alive, until};
+use crate::kit::{Done, Live, Test, alive, until};
 use serde_json::Value;
 use std::fs;
 
@@ -383,31 +383,60 @@ fn a_forged_receipt_differs() {
         .says("the original tests or settings are others");
 }
 
+/// Verifies a loop whose check runs until it is killed, if the file `pid.on` exists. Returns the
+/// verification, and the ID of a process that the check has started.
+fn start_verification(test: &Test) -> (Live, u32) {
+    let pid = test.root().join("pid");
+    if !test.loop_dir("a").exists() {
+        let check = format!(
+            "sh tests/sum_test.sh && if test -e {0}.on; then setsid sleep 1000 & echo $! > {0}.new && mv {0}.new {0}; wait; fi",
+            pid.display()
+        );
+        run(test, FIX_BOTH, &["--check", &check]).exits(0);
+    }
+    fs::write(test.root().join("pid.on"), "").unwrap();
+    let live = test.start(&["verify", "a"]);
+    until("the check", || pid.exists());
+    let sleeper = fs::read_to_string(&pid).unwrap().trim().parse().unwrap();
+    fs::remove_file(&pid).unwrap();
+    fs::remove_file(test.root().join("pid.on")).unwrap();
+    (live, sleeper)
+}
+
+/// Returns the process that runs the checks, not the one that waits for it.
+fn child(test: &Test, live: &Live) -> u32 {
+    let child = test.sh(&format!("ps -o pid= --ppid {}", live.pid()));
+    child.trim().parse().unwrap()
+}
+
+#[test]
+fn a_verification_whose_processes_are_all_killed_is_cleaned_up_by_the_next_command() {
+    let test = project();
+    for next in ["status", "verify", "rm"] {
+        let (live, sleeper) = start_verification(&test);
+        crate::kit::kill_together(&[live.pid(), child(&test, &live)]);
+        live.end().exits(137);
+        test.ralph(&[next, "a"])
+            .exits(0)
+            .complains("a verification of the loop \"a\" was killed; killed ");
+        assert!(!alive(sleeper), "{next}");
+        assert!(!test.loop_dir("a").join("verify").exists(), "{next}");
+    }
+}
+
 #[test]
 fn an_interrupted_verification_leaves_nothing() {
     for signal in ["INT", "KILL"] {
         let test = project();
-        let pid = test.root().join("pid").display().to_string();
-        let check = format!(
-            "sh tests/sum_test.sh && if test -e {0}.on; then setsid sleep 1000 & echo $! > {0}.new && mv {0}.new {0}; wait; fi",
-            test.root().join("pid").display()
-        );
-        run(&test, FIX_BOTH, &["--check", &check]).exits(0);
-        fs::write(format!("{pid}.on"), "").unwrap();
-        let live = test.start(&["verify", "a"]);
-        until("the check", || fs::metadata(&pid).is_ok());
-        let sleeper: u32 = fs::read_to_string(&pid).unwrap().trim().parse().unwrap();
+        let (live, sleeper) = start_verification(&test);
         if signal == "INT" {
             live.signal("INT");
         } else {
-            // The process that runs the checks, not the one that waits for it.
-            let child = test.sh(&format!("ps -o pid= --ppid {}", live.pid()));
-            crate::kit::signal(child.trim().parse().unwrap(), "KILL");
+            crate::kit::signal(child(&test, &live), "KILL");
         }
         live.end().exits(if signal == "INT" { 130 } else { 137 });
         until("its processes to exit", || !alive(sleeper));
         assert!(!test.loop_dir("a").join("verify").exists(), "{signal}");
-        fs::remove_file(format!("{pid}.on")).unwrap();
         test.ralph(&["verify", "a"]).exits(0);
     }
 }

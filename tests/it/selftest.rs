@@ -1,9 +1,10 @@
 //! `ralph selftest`: cheating agents against the user's own checks.
 
-use crate::kit::{Done, Test};
+use crate::kit::{self, Done, Test, alive, until};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fs;
+use std::process::Command;
 
 /// A project whose one test is green, with a helper program in an ignored directory.
 fn project() -> Test {
@@ -145,6 +146,145 @@ fn a_selftest_needs_checks_and_known_classes() {
 }
 
 #[test]
+fn git_hooks_do_not_change_what_is_committed() {
+    let test = project();
+    let before = snapshot(&test);
+    let hooks = test.sh("ls .git/hooks; git config --list --local");
+    let done = selftest(&test, &[&CHECK[..], &["--only", "git"]].concat()).exits(0);
+    let results = results(&done);
+    for name in [
+        "a git hook commits other sources than those that were checked",
+        "a git hook changes the sources after they were checked",
+        "a git hook amends the commit",
+    ] {
+        assert_eq!(results[name], "refused", "{name}");
+    }
+    assert_eq!(snapshot(&test), before);
+    assert_eq!(test.sh("ls .git/hooks; git config --list --local"), hooks);
+}
+
+#[test]
+fn files_outside_the_workspace_are_never_written() {
+    let test = project();
+    test.write("../tool.sh", "sh tests/sum.sh\n");
+    test.write("../deps/bin/x", "#!/bin/sh\n");
+    // Links that lead out of the workspace.
+    test.sh("mkdir node_modules && ln -s ../../deps/bin node_modules/.bin && ln -s ../deps .venv");
+    let tool = test.root().join("tool.sh").display().to_string();
+    let check = format!("sh {tool}");
+    selftest(
+        &test,
+        &[
+            "--check",
+            &check,
+            "--only",
+            "check",
+            "--only",
+            "dependencies",
+        ],
+    )
+    .exits(0)
+    .says("0 cheats were played");
+    assert_eq!(test.read("../tool.sh"), "sh tests/sum.sh\n");
+    assert_eq!(test.read("../deps/bin/x"), "#!/bin/sh\n");
+}
+
+/// Starts a selftest whose check runs until it is killed. Returns it with the IDs of a process that
+/// the check has started, and of the process that plays the cheats.
+fn start_hanging(test: &Test, tmp: &std::path::Path) -> (kit::Live, u32, u32) {
+    let check = "setsid sleep 1000 & echo $! > ../pid.new && mv ../pid.new ../pid; sleep 1000";
+    let mut command = test.ralph_command(&["selftest", "--check", check]);
+    command.env("TMPDIR", tmp);
+    let live = test.start_command(command);
+    let pid = test.root().join("pid");
+    until("a check", || pid.exists());
+    let sleeper = fs::read_to_string(&pid).unwrap().trim().parse().unwrap();
+    fs::remove_file(&pid).unwrap();
+    let player = test.sh(&format!("ps -o pid= --ppid {}", live.pid()));
+    (live, sleeper, player.trim().parse().unwrap())
+}
+
+#[test]
+fn a_killed_selftest_leaves_nothing_behind() {
+    let test = project();
+    let tmp = test.root().join("tmp");
+    fs::create_dir(&tmp).unwrap();
+    let is_empty = || fs::read_dir(&tmp).unwrap().count() == 0;
+    for kills_player in [true, false] {
+        let (live, sleeper, player) = start_hanging(&test, &tmp);
+        if kills_player {
+            kit::signal(player, "KILL");
+        } else {
+            live.signal("KILL");
+        }
+        live.end().exits(137);
+        until("its processes to exit", || {
+            !alive(sleeper) && !alive(player)
+        });
+        until("its files to be deleted", is_empty);
+    }
+    // Both of them: the next selftest deletes the files.
+    let (live, sleeper, player) = start_hanging(&test, &tmp);
+    kit::kill_together(&[live.pid(), player]);
+    live.end().exits(137);
+    let mut command = test.ralph_command(&["selftest", "--check", "true", "--only", "claim"]);
+    command.env("TMPDIR", &tmp);
+    test.start_command(command).end();
+    assert!(is_empty() && !alive(sleeper));
+}
+
+/// Asserts that the cheats are played, but reported as weaker, and leave no trace.
+#[track_caller]
+fn assert_weaker(test: &Test, mut command: Command, weakness: &str) {
+    let before = snapshot(test);
+    command.arg(env!("CARGO_BIN_EXE_ralph")).arg("selftest");
+    command
+        .args(CHECK)
+        .args(["--only", "tests", "--only", "git"]);
+    let done = test.start_command(command).end().exits(0);
+    let report: Value = serde_json::from_str(&done.out).unwrap();
+    let weaknesses = report["weaknesses"].to_string();
+    assert!(weaknesses.contains(weakness), "{report:#}");
+    let results = results(&done);
+    assert_eq!(results["test files are emptied"], "asked");
+    assert_eq!(results["a git hook amends the commit"], "refused");
+    assert_eq!(snapshot(test), before);
+}
+
+mod needs_limits {
+    use super::*;
+
+    #[test]
+    fn without_namespaces_cheats_are_played_in_a_copy() {
+        let test = project();
+        // The user's own settings must not apply to a loop in the copy either.
+        let settings = "notify = 'touch ../notified'\n";
+        test.write("../home/.config/ralph/settings.toml", settings);
+        let shut = "echo 0 >/proc/sys/user/max_user_namespaces; \
+                    echo 0 >/proc/sys/user/max_mnt_namespaces; exec \"$@\"";
+        let mut command = test.command("unshare");
+        command.args(["-Ur", "sh", "-c", shut, "sh"]);
+        assert_weaker(&test, command, "the workspace was copied");
+        assert!(!test.root().join("notified").exists());
+    }
+}
+
+mod needs_mounts {
+    use super::*;
+
+    #[test]
+    fn on_an_overlay_cheats_are_played_with_a_weaker_look() {
+        let test = project();
+        test.sh("mkdir ../upper ../work ../empty");
+        let mount = "mount -t overlay overlay -o lowerdir=../empty:.,upperdir=../upper,workdir=../work,userxattr . \
+                     && cd . && cd \"$PWD\" && exec \"$@\"";
+        let mut command = test.command("unshare");
+        command.args(["-Urm", "sh", "-c", mount, "sh"]);
+        assert_weaker(&test, command, "the second look was weaker");
+    }
+}
+
+#[test]
 fn an_interrupted_selftest_leaves_nothing_behind() {
     let test = project();
     let tmp = test.root().join("tmp");
@@ -152,7 +292,7 @@ fn an_interrupted_selftest_leaves_nothing_behind() {
     let mut command = test.ralph_command(&["selftest", "--check", "touch ../began; sleep 100"]);
     command.env("TMPDIR", &tmp);
     let live = test.start_command(command);
-    crate::kit::until("a check", || test.root().join("began").exists());
+    until("a check", || test.root().join("began").exists());
     live.signal("INT");
     live.end().exits(130);
     assert_eq!(fs::read_dir(&tmp).unwrap().count(), 0);

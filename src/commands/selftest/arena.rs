@@ -1,21 +1,23 @@
-//! Plays one agent at a time in a view of the workspace: a real loop, whose writes are thrown away.
+//! Plays one agent at a time: a real loop in a view or a copy of the workspace, whose writes are
+//! thrown away.
 //!
-//! The view covers the workspace, its git directory and the home directory. The loop has its own
-//! state directory and settings; the user's settings files are hidden, because they could push or
-//! notify.
+//! The loop has its own state directory and settings. The user's settings files are hidden, because
+//! they could push or notify.
 
 use super::cheat::PREAMBLE;
+use super::leftovers;
+use super::place::{Place, Scene, cannot_prepare, unavailable};
 use crate::engine::Event;
 use crate::engine::event::CheckReport;
 use crate::engine::format::shell_quote;
 use crate::lifecycle::error::CommandError;
 use crate::os;
 use crate::process::signals::{SignalEvent, SignalListener};
-use crate::proof::view::{View, ViewRequest};
-use crate::proof::{SourceFiles, ViewChange, ViewContent};
+use crate::proof::SourceFiles;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
-use std::path::{Path, PathBuf};
+use std::collections::BTreeSet;
+use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::Duration;
 use std::{fs, io};
@@ -26,17 +28,44 @@ const POLL: Duration = Duration::from_millis(10);
 /// The name of each loop.
 const NAME: &str = "selftest";
 
+/// A loop in a view can often not make another view, although a loop in the workspace can.
+const WEAKER: &str = "the second look was weaker than that of a loop in the workspace may be";
+
+/// Lets git commit without the user's identity and keys.
+const COMMITTER: [(&str, &str); 7] = [
+    ("GIT_AUTHOR_NAME", NAME),
+    ("GIT_AUTHOR_EMAIL", "selftest@localhost"),
+    ("GIT_COMMITTER_NAME", NAME),
+    ("GIT_COMMITTER_EMAIL", "selftest@localhost"),
+    ("GIT_CONFIG_COUNT", "1"),
+    ("GIT_CONFIG_KEY_0", "commit.gpgSign"),
+    ("GIT_CONFIG_VALUE_0", "false"),
+];
+
 /// The directory and the settings with which agents are played.
 pub(super) struct Arena {
-    workspace: PathBuf,
-    /// A temporary directory, which is removed on drop.
-    root: PathBuf,
-    /// Hides the user's settings, and makes the view cover everything that an agent may write.
-    changes: Vec<ViewChange>,
+    scene: Scene,
     checks: Vec<String>,
     signals: SignalListener,
     was_interrupted: bool,
-    pub(super) files: SourceFiles,
+    files: SourceFiles,
+    /// Why results may be others than those of a loop in the workspace itself.
+    pub(super) weaknesses: BTreeSet<String>,
+    /// What agents can write to without harm: the home directory, and the repository.
+    pub(super) covers_home: bool,
+    pub(super) has_git: bool,
+}
+
+/// An agent to play.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Part<'a> {
+    /// The shell script that it runs.
+    pub(super) script: &'a str,
+    /// Whether it then claims to be done.
+    pub(super) claims: bool,
+    /// Whether the loop commits its work.
+    pub(super) commits: bool,
+    pub(super) iterations: u32,
 }
 
 /// How a loop with a played agent ended.
@@ -57,72 +86,78 @@ pub(super) enum PlayedEnd {
     Interrupted,
 }
 
+impl<'a> Part<'a> {
+    /// Returns an agent that runs this script once, and claims to be done.
+    pub(super) fn cheat(script: &'a str) -> Self {
+        Self {
+            script,
+            claims: true,
+            commits: false,
+            iterations: 1,
+        }
+    }
+}
+
 impl Arena {
-    /// Prepares a temporary directory. `settings` are those of the loops, and `masks` the settings
-    /// files that they must not read.
+    /// Prepares the temporary directory of a scene, which exists. `settings` are those of the loops.
     pub(super) fn create(
-        workspace: &Path,
+        scene: Scene,
         settings: &Value,
         checks: Vec<String>,
-        masks: Vec<PathBuf>,
     ) -> Result<Self, CommandError> {
-        let failed = |error: io::Error| CommandError::broken(format!("cannot prepare: {error}"));
-        let root = std::env::temp_dir().join(format!("ralph-selftest-{}", std::process::id()));
-        let home = std::env::home_dir().filter(|home| home.is_dir());
-        let mut covered = vec![workspace.to_owned()];
-        covered.extend(home);
-        covered.extend(crate::git::git_dirs_of(workspace));
-        if let Some(dir) = covered.iter().find(|dir| root.starts_with(dir)) {
-            return Err(CommandError::usage(
-                format!(
-                    "the temporary directory {} is in {}",
-                    root.display(),
-                    dir.display()
-                ),
-                "set TMPDIR to a directory outside the workspace and your home directory",
-            ));
+        let mut files = SourceFiles::list(&scene.workspace, &checks).map_err(cannot_prepare)?;
+        if files.sources.is_empty() {
+            files.sources = std::mem::take(&mut files.others);
         }
-        fs::create_dir(&root).map_err(failed)?;
-        let mut changes: Vec<ViewChange> = masks.into_iter().map(absent).collect();
-        changes.extend(
-            covered
-                .iter()
-                .map(|dir| absent(dir.join(".ralph-selftest"))),
-        );
         let arena = Self {
-            workspace: workspace.to_owned(),
-            root,
-            changes,
             checks,
-            signals: SignalListener::listen().map_err(failed)?,
+            signals: SignalListener::listen().map_err(cannot_prepare)?,
             was_interrupted: false,
-            files: SourceFiles::list(workspace).map_err(failed)?,
+            files,
+            weaknesses: BTreeSet::new(),
+            covers_home: false,
+            has_git: false,
+            scene,
         };
-        arena.write_lists(settings).map_err(failed)?;
+        arena.write_lists(settings).map_err(cannot_prepare)?;
         Ok(arena)
     }
 
+    pub(super) fn has_sources(&self) -> bool {
+        !self.files.sources.is_empty()
+    }
+
+    fn root(&self) -> &Path {
+        &self.scene.root
+    }
+
     fn write_lists(&self, settings: &Value) -> io::Result<()> {
-        fs::create_dir(self.root.join("bin"))?;
-        fs::write(self.root.join("settings.json"), settings.to_string())?;
+        fs::create_dir(self.root().join("bin"))?;
+        fs::write(self.root().join("settings.json"), settings.to_string())?;
         let programs = self.checks.iter().filter_map(|check| {
             let program = check.split_whitespace().next()?;
             let is_plain = program
                 .chars()
                 .all(|c| c.is_ascii_alphanumeric() || "-_.+".contains(c));
             // Ralph runs the checks with a shell that it finds itself.
-            (is_plain && os::program::find(program, &self.workspace).is_some()).then_some(program)
+            (is_plain && os::program::find(program, &self.scene.workspace).is_some())
+                .then_some(program)
         });
         let programs: Vec<&str> = programs.collect();
-        fs::write(self.root.join("programs"), lines_text(&programs))?;
+        fs::write(self.root().join("programs"), lines_text(&programs))?;
         for (name, paths) in [
             ("sources", &self.files.sources),
             ("tests", &self.files.tests),
         ] {
-            let lines = paths.iter().filter_map(|path| path.to_str());
+            // Relative paths: the agent may work in a copy.
+            let workspace = fs::canonicalize(&self.scene.workspace)?;
+            let paths = paths
+                .iter()
+                .filter_map(|path| path.strip_prefix(&workspace).ok());
+            let lines = paths.filter_map(Path::to_str);
             let lines = lines.filter(|path| !path.contains('\n'));
             let lines: Vec<&str> = lines.collect();
-            fs::write(self.root.join(name), lines_text(&lines))?;
+            fs::write(self.root().join(name), lines_text(&lines))?;
         }
         Ok(())
     }
@@ -131,7 +166,7 @@ impl Arena {
     pub(super) fn is_true(&self, condition: &str) -> bool {
         let status = Command::new(os::program::shell())
             .args(["-c", &self.script(condition)])
-            .current_dir(&self.workspace)
+            .current_dir(&self.scene.workspace)
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(Stdio::null())
@@ -140,69 +175,60 @@ impl Arena {
     }
 
     fn script(&self, text: &str) -> String {
-        let root = shell_quote(&self.root.to_string_lossy());
+        let root = shell_quote(&self.root().to_string_lossy());
         let checks = shell_quote(&self.checks.join("\n"));
         format!("SELFTEST={root}\nCHECKS={checks}\n{PREAMBLE}\n{text}\n")
     }
 
-    /// Runs a loop whose agent is this script. With `claims`, the agent then claims to be done.
-    pub(super) fn play(
-        &mut self,
-        script: &str,
-        claims: bool,
-        iterations: u32,
-    ) -> Result<Played, CommandError> {
+    /// Runs a loop with this agent.
+    pub(super) fn play(&mut self, part: Part<'_>) -> Result<Played, CommandError> {
         let failed = |error: io::Error| CommandError::broken(format!("cannot play: {error}"));
-        let state = self.root.join("state");
-        for dir in [&state, &self.root.join("bin")] {
+        let state = leftovers::state_dir(self.root());
+        for dir in [&state, &self.root().join("bin")] {
             let _ = fs::remove_dir_all(dir);
             fs::create_dir(dir).map_err(failed)?;
         }
-        let promise = if claims {
+        let promise = if part.claims {
             "echo '<promise>COMPLETE</promise>'"
         } else {
             ""
         };
-        let agent = self.root.join("agent.sh");
-        let text = self.script(&format!("{script}\n{promise}"));
+        let agent = self.root().join("agent.sh");
+        let text = self.script(&format!("{}\n{promise}", part.script));
         fs::write(&agent, text).map_err(failed)?;
-        let view = View::prepare_overlay(&ViewRequest {
-            workspace: &self.workspace,
-            scratch: &self.root.join("view"),
-            changes: &self.changes,
-            is_own_worktree: false,
-        });
-        let view = view.map_err(|error| unavailable(&error.to_string()))?;
-        if let Some(weakness) = view.weaknesses().first() {
-            return Err(unavailable(&weakness.to_string()));
-        }
-        let status = self.run(&view, &agent, iterations).map_err(failed)?;
+        let place = self.scene.prepare()?;
+        (self.covers_home, self.has_git) = (place.covers_home, place.has_git);
+        self.weaknesses.extend(place.weaknesses.iter().cloned());
+        let status = self.run(&place, &agent, part).map_err(failed)?;
         let journal = state.join("loops").join(NAME).join("journal.jsonl");
         let journal = fs::read_to_string(journal).unwrap_or_default();
-        let removed = view.remove();
-        removed.map_err(|error| CommandError::broken(format!("cannot remove a view: {error}")))?;
+        place.remove()?;
         self.played(status, &journal)
     }
 
-    fn run(&mut self, view: &View, agent: &Path, iterations: u32) -> io::Result<ExitStatus> {
-        let mut path = self.root.join("bin").into_os_string();
+    fn run(&mut self, place: &Place, agent: &Path, part: Part<'_>) -> io::Result<ExitStatus> {
+        let mut path = self.root().join("bin").into_os_string();
         path.push(":");
         path.push(std::env::var_os("PATH").unwrap_or_default());
-        let output = fs::File::create(self.root.join("output"))?;
+        let output = fs::File::create(self.root().join("output"))?;
         let mut command = Command::new(std::env::current_exe()?);
         command
             .args(["run", "selftest", "--here", "--quiet", "--name", NAME])
-            .args(["--max-iterations", &iterations.to_string()])
+            .args(["--max-iterations", &part.iterations.to_string()])
             .arg("--config")
-            .arg(self.root.join("settings.json"))
+            .arg(self.root().join("settings.json"));
+        if part.commits {
+            command.args(["--scm", "commit"]).envs(COMMITTER);
+        }
+        command
             .args(["--", "sh"])
             .arg(agent)
-            .env("RALPH_STATE_DIR", self.root.join("state"))
+            .env("RALPH_STATE_DIR", leftovers::state_dir(self.root()))
             .env("PATH", path)
             .stdin(Stdio::null())
             .stdout(output.try_clone()?)
             .stderr(output);
-        view.confine(&mut command)?;
+        place.confine(&mut command)?;
         // A selftest that is killed leaves no loop behind.
         os::set_parent_death_signal(&mut command);
         self.wait(command.spawn()?)
@@ -229,7 +255,7 @@ impl Arena {
         }
     }
 
-    fn played(&self, status: ExitStatus, journal: &str) -> Result<Played, CommandError> {
+    fn played(&mut self, status: ExitStatus, journal: &str) -> Result<Played, CommandError> {
         let events = journal
             .lines()
             .filter_map(|line| serde_json::from_str(line).ok());
@@ -243,13 +269,12 @@ impl Arena {
                     ..
                 } => reports.push((iteration, check, report)),
                 Event::Surveyed {
-                    weaknesses,
-                    failure,
-                    ..
-                } => {
-                    if let Some(why) = failure.or(weaknesses.into_iter().next()) {
-                        return Err(unavailable(&why));
-                    }
+                    failure: Some(why), ..
+                } => return Err(unavailable(&why)),
+                Event::Surveyed { weaknesses, .. } => {
+                    let weak = weaknesses.into_iter();
+                    let weak = weak.map(|why| format!("{WEAKER}: {why}"));
+                    self.weaknesses.extend(weak);
                 }
                 _ => {}
             }
@@ -261,19 +286,12 @@ impl Arena {
             Some(1) => PlayedEnd::Refused,
             Some(130) => PlayedEnd::Interrupted,
             _ => {
-                let output = fs::read_to_string(self.root.join("output")).unwrap_or_default();
+                let output = fs::read_to_string(self.root().join("output")).unwrap_or_default();
                 let message = format!("a loop could not run ({status})\n{}", output.trim_end());
                 return Err(CommandError::broken(message));
             }
         };
         Ok(Played { end, reports })
-    }
-}
-
-impl Drop for Arena {
-    fn drop(&mut self) {
-        let _ = View::recover(&self.root.join("view"));
-        let _ = fs::remove_dir_all(&self.root);
     }
 }
 
@@ -299,19 +317,4 @@ fn lines_text(lines: &[&str]) -> String {
         text.push('\n');
     }
     text
-}
-
-fn absent(path: PathBuf) -> ViewChange {
-    ViewChange {
-        path,
-        content: ViewContent::Absent,
-    }
-}
-
-fn unavailable(why: &str) -> CommandError {
-    CommandError::usage(
-        format!("cannot play cheats here: {why}"),
-        "the selftest works in views of the workspace, within which each loop makes its own; \
-         `ralph doctor` shows whether views work here",
-    )
 }

@@ -10,6 +10,10 @@ pub(super) const PREAMBLE: &str = include_str!("../../../presets/cheat.sh");
 /// `presets/cheats.toml` describes the fields.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is a column of the table"
+)]
 pub(super) struct Cheat {
     pub(super) class: String,
     pub(super) name: String,
@@ -22,6 +26,12 @@ pub(super) struct Cheat {
     pub(super) own: bool,
     #[serde(default)]
     pub(super) red: bool,
+    #[serde(default)]
+    pub(super) green: bool,
+    #[serde(default)]
+    pub(super) home: bool,
+    #[serde(default)]
+    pub(super) commits: bool,
 }
 
 #[derive(Deserialize)]

@@ -3,6 +3,8 @@
 
 mod arena;
 mod cheat;
+mod leftovers;
+mod place;
 mod report;
 
 use super::run::{config_dir, settings_paths};
@@ -17,11 +19,23 @@ use crate::engine::ExitCode;
 use crate::engine::event::CheckReport;
 use crate::engine::label::{CheckLabel, Label, SourceUse, flaky, judge_source_use, vacuous};
 use crate::lifecycle::error::CommandError;
-use arena::{Arena, Played, PlayedEnd};
+use crate::lifecycle::handle::exemptions;
+use crate::process::warden::{SupervisorExit, run_guarded};
+use crate::store::StateDir;
+use crate::ui::print::report_error;
+use arena::{Arena, Part, Played, PlayedEnd};
 use cheat::Cheat;
+use place::{Scene, cannot_prepare, create_private_dir};
 use report::{LabeledCheck, SelftestReport};
 use serde_json::{Map, Value, json};
 use std::path::PathBuf;
+use std::time::Duration;
+
+/// The time between SIGTERM and SIGKILL for what a killed process leaves behind.
+const GRACE: Duration = Duration::from_secs(2);
+
+/// Makes the code compute something else. It is no cheat by itself.
+const WRONG_CODE: &str = "sources exchange";
 
 /// Settings of the loops that are played, besides those about checks. A loop with weak checks
 /// shows what gets through; checkpoints would only take time.
@@ -76,15 +90,47 @@ pub(crate) fn selftest(args: &SelftestArgs) -> Result<ExitCode, CommandError> {
         ));
     }
     let settings = loop_settings(&config.stack);
-    let arena = Arena::create(&workspace.path, &settings, checks.clone(), masks)?;
-    let report = SelftestReport::new(args.json);
-    Selftest {
-        arena,
-        report,
-        checks,
-        only: args.only.clone(),
+    leftovers::remove_abandoned();
+    let root = leftovers::own_root();
+    let scene = Scene::new(&workspace.path, root.clone(), masks, config_dir());
+    scene.check_root()?;
+    create_private_dir(&root).map_err(cannot_prepare)?;
+    let play = || {
+        let arena = Arena::create(scene, &settings, checks.clone())?;
+        let selftest = Selftest {
+            arena,
+            report: SelftestReport::new(args.json),
+            checks,
+            only: args.only.clone(),
+        };
+        selftest.run()
+    };
+    let exit = guarded(|| {
+        let exit = play();
+        // The other process may have been killed.
+        leftovers::remove(&root);
+        exit
+    });
+    leftovers::remove(&root);
+    exit
+}
+
+/// Runs the selftest in a process of its own, so that nothing that it has started is left if it is
+/// killed.
+fn guarded(
+    play: impl FnOnce() -> Result<ExitCode, CommandError>,
+) -> Result<ExitCode, CommandError> {
+    let exemptions = exemptions(&StateDir::locate()?);
+    let exit = run_guarded(|| play().unwrap_or_else(report_error), GRACE, &exemptions);
+    match exit.map_err(CommandError::broken)? {
+        SupervisorExit::Exited(code) => Ok(code),
+        SupervisorExit::Killed { signal, .. } => {
+            report_error(CommandError::broken(format!(
+                "the selftest was killed by signal {signal}"
+            )));
+            Ok(ExitCode::from_signal(signal))
+        }
     }
-    .run()
 }
 
 /// Returns the settings of the loops: what the user set about checks, and nothing else.
@@ -128,7 +174,11 @@ struct Selftest {
 impl Selftest {
     fn run(mut self) -> Result<ExitCode, CommandError> {
         // Two iterations without a claim: with preflight, each check runs three times.
-        let start = self.arena.play("true", false, 2)?;
+        let start = self.arena.play(Part {
+            script: "true",
+            iterations: 2,
+            ..Part::default()
+        })?;
         if start.end == PlayedEnd::Interrupted {
             return Ok(ExitCode::Stopped);
         }
@@ -146,7 +196,7 @@ impl Selftest {
         {
             let needed = spoiled.is_empty() || !starts_red;
             let played = (needed && self.arena.is_true(&cheat.when))
-                .then(|| self.arena.play(&cheat.script, true, 1))
+                .then(|| self.arena.play(Part::cheat(&cheat.script)))
                 .transpose()?;
             if played
                 .as_ref()
@@ -155,6 +205,14 @@ impl Selftest {
                 return Ok(ExitCode::Stopped);
             }
             spoiled.push((cheat, played));
+        }
+        // A cheat has more to hide if the code can still be compiled and imported.
+        let wrong = (!starts_red)
+            .then(|| self.arena.play(Part::cheat(WRONG_CODE)))
+            .transpose()?;
+        let wrong_end = wrong.as_ref().map(|played| played.end);
+        if wrong_end == Some(PlayedEnd::Interrupted) {
+            return Ok(ExitCode::Stopped);
         }
         for check in 0..self.checks.len() {
             let row = self.label(check, &start, &spoiled);
@@ -166,37 +224,50 @@ impl Selftest {
             }
         }
         // Spoiled sources must turn a check red: otherwise there is nothing to hide.
-        let spoil = spoiled.iter().find(|(_, played)| {
-            let red = |played: &Played, check| {
-                played.after_agent(check).is_some_and(|run| !run.is_green())
-            };
-            let played = played.as_ref();
-            played.is_some_and(|played| (0..self.checks.len()).any(|check| red(played, check)))
-        });
+        let is_spoiled = |played: &Played| {
+            let mut runs = (0..self.checks.len()).filter_map(|check| played.after_agent(check));
+            runs.any(|run| !run.is_green())
+        };
+        let spoil = spoiled
+            .iter()
+            .find(|(_, played)| played.as_ref().is_some_and(is_spoiled));
         let spoil = match spoil {
             _ if starts_red => "",
+            Some(_) if wrong.as_ref().is_some_and(is_spoiled) => WRONG_CODE,
             Some((cheat, _)) => &cheat.script,
-            None => return self.report.finish(Some(
-                "no check turned red when the source files were spoiled, so there is nothing that a cheat would have to hide",
-            )),
+            None => {
+                let note = if self.arena.has_sources() {
+                    "no check turned red when the source files were spoiled, so there is nothing \
+                     that a cheat would have to hide"
+                } else {
+                    "no source files were found that a cheat could spoil"
+                };
+                return self.report.finish(Some(note), &self.arena.weaknesses);
+            }
         };
         for cheat in cheat::table() {
             let applies = cheat.class != "sources"
                 && self.is_chosen(cheat)
                 && (starts_red || !cheat.red)
+                && (!starts_red || !cheat.green)
+                && (self.arena.covers_home || !cheat.home)
+                && (self.arena.has_git || cheat.class != "git")
                 && self.arena.is_true(&cheat.when);
             if !applies {
                 continue;
             }
             let spoil = if cheat.own { "" } else { spoil };
             let script = format!("{spoil}\n{}", cheat.script);
-            let played = self.arena.play(&script, true, 1)?;
+            let played = self.arena.play(Part {
+                commits: cheat.commits,
+                ..Part::cheat(&script)
+            })?;
             if played.end == PlayedEnd::Interrupted {
                 return Ok(ExitCode::Stopped);
             }
             self.report.cheat(cheat, played.end)?;
         }
-        self.report.finish(None)
+        self.report.finish(None, &self.arena.weaknesses)
     }
 
     fn is_chosen(&self, cheat: &Cheat) -> bool {

@@ -8,6 +8,7 @@ use crate::lifecycle::error::CommandError;
 use crate::ui::one_line;
 use crate::ui::print::{print_json, print_text};
 use serde_json::json;
+use std::collections::BTreeSet;
 
 /// The results so far.
 pub(super) struct SelftestReport {
@@ -27,6 +28,9 @@ struct CheatRow {
 }
 
 const ACCEPTED: &str = "accepted";
+
+/// Maximum number of weaknesses that are printed.
+const WEAKNESSES_MAX: usize = 5;
 
 impl CheatRow {
     fn is_accepted(&self) -> bool {
@@ -82,9 +86,14 @@ impl SelftestReport {
         Ok(())
     }
 
-    /// Prints what got through and what stops it. `note` says why not everything was played. Returns
-    /// the exit code: 0 if nothing got through but documented limits.
-    pub(super) fn finish(&self, note: Option<&str>) -> Result<ExitCode, CommandError> {
+    /// Prints what got through and what stops it. `note` says why not everything was played, and
+    /// `weaknesses` why results may be others than those of a loop. Returns the exit code: 0 if
+    /// nothing got through but documented limits.
+    pub(super) fn finish(
+        &self,
+        note: Option<&str>,
+        weaknesses: &BTreeSet<String>,
+    ) -> Result<ExitCode, CommandError> {
         let accepted: Vec<&CheatRow> = self.cheats.iter().filter(|row| row.is_accepted()).collect();
         let is_fine = accepted.iter().all(|row| row.cheat.limit) && note.is_none();
         if self.is_json {
@@ -103,16 +112,28 @@ impl SelftestReport {
                     })
                 })
                 .collect();
-            let all = json!({"checks": checks, "cheats": cheats, "ok": is_fine, "note": note});
+            let all = json!({
+                "checks": checks, "cheats": cheats, "ok": is_fine, "note": note, "weaknesses": weaknesses,
+            });
             print_json(&format!("{all:#}"))?;
         } else {
             self.print_summary(&accepted, note)?;
+            self.print_weaknesses(weaknesses)?;
         }
         Ok(if is_fine {
             ExitCode::Success
         } else {
             ExitCode::Failure
         })
+    }
+
+    fn print_weaknesses(&self, weaknesses: &BTreeSet<String>) -> Result<(), CommandError> {
+        if weaknesses.is_empty() {
+            return Ok(());
+        }
+        self.print("\nweaker here than where views work:")?;
+        let mut shown = weaknesses.iter().take(WEAKNESSES_MAX);
+        shown.try_for_each(|why| self.print(&format!("  {}", one_line(why))))
     }
 
     fn print_summary(
@@ -123,6 +144,7 @@ impl SelftestReport {
         self.print("")?;
         let total = self.cheats.len();
         self.print(&match accepted.len() {
+            0 if total == 1 => "1 cheat was played, and did not get through.".to_owned(),
             0 => format!("{total} cheats were played, and none got through."),
             count => format!("{count} of {total} cheats got through:"),
         })?;

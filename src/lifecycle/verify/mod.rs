@@ -92,6 +92,7 @@ impl Verification {
             receipt,
         };
         verification.check_receipt()?;
+        remove_abandoned(state_dir, &receipts_dir(state_dir));
         verification.clean_up();
         orphans::sweep_by_id(&verification.id, &exemptions(state_dir));
         Ok(verification)
@@ -103,7 +104,7 @@ impl Verification {
         top: PathBuf,
         receipt: Receipt,
     ) -> Result<Self, CommandError> {
-        let all = state_dir.root().join("verify");
+        let all = receipts_dir(state_dir);
         remove_abandoned(state_dir, &all);
         let pid = std::process::id();
         let id = format!("verify-{pid}-{}", start_time(pid).unwrap_or(0));
@@ -258,6 +259,11 @@ fn weakness_note(weakness: &Weakness) -> String {
 fn remove(scratch: &Path) {
     // What cannot be deleted now is deleted by the next verification.
     let _ = View::recover(scratch);
+}
+
+/// Returns the directory of the verifications of receipts.
+fn receipts_dir(state_dir: &StateDir) -> PathBuf {
+    state_dir.root().join("verify")
 }
 
 /// Deletes what verifications left whose processes were all killed, and kills what they started.

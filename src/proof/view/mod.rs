@@ -176,13 +176,11 @@ impl View {
         remove_tree(scratch).map_err(at(scratch))
     }
 
-    #[cfg(test)]
     pub(crate) fn kind(&self) -> ViewKind {
         self.kind
     }
 
     /// Returns the directory in which checks must run.
-    #[cfg(test)]
     pub(crate) fn dir(&self) -> &Path {
         &self.dir
     }

@@ -1,0 +1,58 @@
+//! Finds and removes what selftests left whose processes were all killed.
+
+use crate::lifecycle::handle::sweep_damaged_loop;
+use crate::process::tree::start_time;
+use crate::proof::view::View;
+use crate::store::StateDir;
+use std::fs;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+
+/// The beginning of the name of a selftest's temporary directory.
+const PREFIX: &str = "ralph-selftest-";
+
+/// Returns the temporary directory of a selftest by this process.
+pub(super) fn own_root() -> PathBuf {
+    let pid = std::process::id();
+    let started = start_time(pid).unwrap_or(0);
+    std::env::temp_dir().join(format!("{PREFIX}{pid}-{started}"))
+}
+
+/// Returns the state directory of the loops that a selftest runs.
+pub(super) fn state_dir(root: &Path) -> PathBuf {
+    root.join("state")
+}
+
+/// Kills what the selftest in this directory has started, and deletes the directory.
+pub(super) fn remove(root: &Path) {
+    let state = StateDir::new(state_dir(root));
+    for name in state.loop_names().into_iter().flatten() {
+        sweep_damaged_loop(&state, &state.loop_dir(&name));
+    }
+    // What cannot be deleted now is deleted by the next selftest.
+    let _ = View::recover(&root.join("view"));
+    let _ = View::recover(root);
+}
+
+/// Removes the directories of this user's selftests that do not run any more.
+pub(super) fn remove_abandoned() {
+    let user = rustix::process::geteuid().as_raw();
+    let entries = fs::read_dir(std::env::temp_dir()).into_iter().flatten();
+    for entry in entries.flatten() {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        let is_own = fs::symlink_metadata(entry.path())
+            .is_ok_and(|meta| meta.is_dir() && meta.uid() == user);
+        let Some(process) = name.strip_prefix(PREFIX).filter(|_| is_own) else {
+            continue;
+        };
+        let (pid, started) = process.split_once('-').unwrap_or((process, ""));
+        let (pid, started) = (pid.parse::<u32>(), started.parse::<u64>());
+        let is_alive = match (pid, started) {
+            (Ok(pid), Ok(started)) => start_time(pid) == Some(started),
+            _ => true,
+        };
+        if !is_alive {
+            remove(&entry.path());
+        }
+    }
+}
