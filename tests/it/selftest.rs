@@ -1,6 +1,6 @@
 //! `ralph selftest`: cheating agents against the user's own checks.
 
-use crate::kit::{self, Done, Test, alive, until};
+use crate::kit::{Done, Test, until};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fs;
@@ -187,50 +187,6 @@ fn files_outside_the_workspace_are_never_written() {
     .says("0 cheats were played");
     assert_eq!(test.read("../tool.sh"), "sh tests/sum.sh\n");
     assert_eq!(test.read("../deps/bin/x"), "#!/bin/sh\n");
-}
-
-/// Starts a selftest whose check runs until it is killed. Returns it with the IDs of a process that
-/// the check has started, and of the process that plays the cheats.
-fn start_hanging(test: &Test, tmp: &std::path::Path) -> (kit::Live, u32, u32) {
-    let check = "setsid sleep 1000 & echo $! > ../pid.new && mv ../pid.new ../pid; sleep 1000";
-    let mut command = test.ralph_command(&["selftest", "--check", check]);
-    command.env("TMPDIR", tmp);
-    let live = test.start_command(command);
-    let pid = test.root().join("pid");
-    until("a check", || pid.exists());
-    let sleeper = fs::read_to_string(&pid).unwrap().trim().parse().unwrap();
-    fs::remove_file(&pid).unwrap();
-    let player = test.sh(&format!("ps -o pid= --ppid {}", live.pid()));
-    (live, sleeper, player.trim().parse().unwrap())
-}
-
-#[test]
-fn a_killed_selftest_leaves_nothing_behind() {
-    let test = project();
-    let tmp = test.root().join("tmp");
-    fs::create_dir(&tmp).unwrap();
-    let is_empty = || fs::read_dir(&tmp).unwrap().count() == 0;
-    for kills_player in [true, false] {
-        let (live, sleeper, player) = start_hanging(&test, &tmp);
-        if kills_player {
-            kit::signal(player, "KILL");
-        } else {
-            live.signal("KILL");
-        }
-        live.end().exits(137);
-        until("its processes to exit", || {
-            !alive(sleeper) && !alive(player)
-        });
-        until("its files to be deleted", is_empty);
-    }
-    // Both of them: the next selftest deletes the files.
-    let (live, sleeper, player) = start_hanging(&test, &tmp);
-    kit::kill_together(&[live.pid(), player]);
-    live.end().exits(137);
-    let mut command = test.ralph_command(&["selftest", "--check", "true", "--only", "claim"]);
-    command.env("TMPDIR", &tmp);
-    test.start_command(command).end();
-    assert!(is_empty() && !alive(sleeper));
 }
 
 /// Asserts that the cheats are played, but reported as weaker, and leave no trace.
