@@ -75,6 +75,8 @@ mod client;
 mod commands;
 mod config;
 mod engine;
+#[cfg(feature = "fleet")]
+mod fleet;
 mod git;
 mod library;
 mod lifecycle;

@@ -85,6 +85,7 @@ pub(crate) mod label;
 pub(crate) mod limits;
 pub(crate) mod long_rest;
 pub(crate) mod look;
+pub(crate) mod moved;
 pub(crate) mod orders;
 pub(crate) mod outcome;
 pub(crate) mod plain_text;

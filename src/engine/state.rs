@@ -163,6 +163,12 @@ pub(crate) struct State {
     /// processes are valid only there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) boot: Option<String>,
+    /// The machine that the loop has moved to; `None` if it has not moved.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) host: Option<String>,
+    /// How many machines of a fleet have owned the loop; 0 outside fleets.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub(crate) epoch: u64,
     /// Whether the journal contains the loop's ending.
     pub(crate) finished: bool,
     /// The state of the client session in which the loop runs; `None` if ralph starts the agent
@@ -315,6 +321,8 @@ impl State {
             inbox_offset: 0,
             process: None,
             boot: None,
+            host: None,
+            epoch: 0,
             finished: false,
         }
     }

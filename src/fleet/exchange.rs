@@ -4,10 +4,11 @@
 //! Everything belongs to one pool, which is also the unit of permissions.
 
 use super::error::FleetError;
+use crate::git::transfer::Identity;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::future::Future;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// What the fleet knows about a loop, besides its files.
@@ -26,6 +27,8 @@ pub(crate) struct LoopRecord {
     pub(crate) needs: Needs,
     /// Where a worker finds the code that the loop begins with.
     pub(crate) code: CodeSource,
+    /// How the code is checked out.
+    pub(crate) checkout: Checkout,
     /// How many machines have owned the loop so far. Each claim adds one.
     #[serde(default)]
     pub(crate) epoch: u64,
@@ -73,6 +76,27 @@ pub(crate) enum CodeSource {
     Bundle { blob: String, commit: String },
 }
 
+/// How a loop's code is checked out.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Checkout {
+    /// The branch that the loop works on.
+    pub(crate) branch: String,
+    /// The branch that the user was on; `None` if HEAD was detached.
+    #[serde(default)]
+    pub(crate) base_branch: Option<String>,
+    /// The workspace's path in the repository.
+    #[serde(default)]
+    pub(crate) prefix: PathBuf,
+    /// The identity for commits; `None` to use the worker's own.
+    #[serde(default)]
+    pub(crate) identity: Option<Identity>,
+    /// The submitter's home directory, which paths of the plan may name.
+    #[serde(default)]
+    pub(crate) home: Option<PathBuf>,
+    /// The timeout for a commit, including its hooks, in milliseconds.
+    pub(crate) commit_timeout_ms: u64,
+}
+
 /// A signature of a loop's plan.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct PlanSignature {
@@ -107,11 +131,20 @@ pub(crate) struct Piece {
     pub(crate) position: u64,
     /// The epoch of the owner that wrote it; 0 in the inbox.
     pub(crate) epoch: u64,
-    /// The file's path in the loop's directory; empty in the journal and the inbox.
+    /// In [`StreamKind::Files`]: the file's path in the loop's directory. In the journal: the blob
+    /// with the commits that the piece's events name. Empty if there is none, and in the inbox.
     pub(crate) file: String,
-    /// Where the bytes begin in the file. 0 replaces what the file had before.
+    /// Where the bytes begin in the file. What the file had from there on is replaced.
     pub(crate) offset: u64,
     pub(crate) bytes: Vec<u8>,
+}
+
+impl Piece {
+    /// Applies the piece to the content of its file.
+    pub(crate) fn apply_to(&self, content: &mut Vec<u8>) {
+        content.resize(self.offset as usize, 0);
+        content.extend_from_slice(&self.bytes);
+    }
 }
 
 /// The most bytes in one piece. NATS accepts messages of 1 MiB by default.

@@ -7,3 +7,4 @@
 
 pub(crate) mod error;
 pub(crate) mod exchange;
+pub(crate) mod worker;

@@ -94,7 +94,7 @@ impl TreeContent {
     }
 
     /// Returns the loop's checkpoints. Records where they are before there are any.
-    fn checkpoints(&self, loop_id: &str) -> Result<Checkpoints, String> {
+    pub(crate) fn checkpoints(&self, loop_id: &str) -> Result<Checkpoints, String> {
         if loop_id.is_empty()
             || !loop_id
                 .bytes()

@@ -33,6 +33,8 @@ mod status;
 pub(crate) mod summary;
 #[cfg(test)]
 mod tests;
+#[cfg(feature = "cli")]
+pub(crate) mod transfer;
 pub(crate) mod unsaved_work;
 mod untracked;
 mod working_tree;

@@ -2,7 +2,7 @@
 //! and skipped files, the index, HEAD, and repositories inside the tree.
 
 use super::checkpoint::{Checkpoint, UNDO};
-use super::content::{TreeContent, split};
+use super::content::{SkippedFiles, TreeContent, split};
 use super::shadow::ShadowRepository;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
@@ -26,13 +26,30 @@ impl TreeContent {
     /// first.
     pub(crate) fn rewind(&self, loop_id: &str, target: &Checkpoint) -> Result<Rewound, String> {
         let present = self.take_checkpoint(loop_id, UNDO)?;
+        self.switch(&present.tree, &present.skipped, target)
+    }
+
+    /// Puts a working tree of ralph's own to `target`. The current content is not kept.
+    #[cfg(feature = "fleet")]
+    pub(crate) fn restore(&self, target: &Checkpoint) -> Result<Rewound, String> {
+        let present = self.store()?;
+        self.switch(&present.id, &present.skipped, target)
+    }
+
+    /// Replaces the content `present` with `target`.
+    fn switch(
+        &self,
+        present: &str,
+        skipped: &SkippedFiles,
+        target: &Checkpoint,
+    ) -> Result<Rewound, String> {
         let mut kept: BTreeMap<Vec<u8>, &'static str> = BTreeMap::new();
-        for (path, why) in present.skipped.iter().chain(&target.skipped) {
+        for (path, why) in skipped.iter().chain(&target.skipped) {
             kept.insert(path.clone(), why.as_str());
         }
         let shadow = self.stored_shadow()?;
-        let entries = Entries::read(&shadow, &present.tree)?;
-        let changes = changes(&shadow, &present.tree, &target.tree)?;
+        let entries = Entries::read(&shadow, present)?;
+        let changes = changes(&shadow, present, &target.tree)?;
         let added = changes.iter().filter(|(kind, _)| *kind == 'A');
         for (_, path) in added.filter(|(_, path)| self.is_obstructed(path, &entries)) {
             kept.entry(path.clone()).or_insert(IGNORED);
@@ -41,15 +58,15 @@ impl TreeContent {
             kept.entry(path).or_insert(IGNORED);
         }
         let tree = self.without(&target.tree, &kept, &entries)?;
-        let applied = changes_to_apply(&shadow, &present.tree, &tree)?;
+        let applied = changes_to_apply(&shadow, present, &tree)?;
         if !applied.is_empty() {
             self.forget_stored();
             let args = ["read-tree", "-m", "-u", "--no-recurse-submodules"];
-            shadow.git(&[&args[..], &[&present.tree, &tree]].concat())?;
+            shadow.git(&[&args[..], &[present, &tree]].concat())?;
         }
         kept.retain(|path, _| {
             let differs = changes.iter().any(|(_, other)| other == path);
-            differs || target.skipped.contains_key(path) || present.skipped.contains_key(path)
+            differs || target.skipped.contains_key(path) || skipped.contains_key(path)
         });
         Ok(Rewound {
             changed: applied,

@@ -134,6 +134,10 @@ impl From<runner::RunnerError> for CommandError {
                 ..error.into()
             },
             runner::RunnerError::Io(error) => Self::broken(error),
+            runner::RunnerError::LeaseExpired => Self::broken(
+                "the lease of this loop has expired, so another machine may be running it",
+            )
+            .with_hint("`ralph fleet status` shows where it runs"),
         }
     }
 }

@@ -50,13 +50,13 @@ pub(crate) fn location_text(name: &str, tmux: Option<&Tmux>) -> String {
 
 /// Starts the supervisor of a loop that is not running, and waits until it holds the loop's lock
 /// and has sent itself these requests. If it does not start, the loop is unchanged. The caller has
-/// marked the loop as starting.
+/// marked the loop as starting. Returns the supervisor's process; `None` if tmux is its parent.
 pub(crate) fn launch(
     state_dir: &StateDir,
     dir: &LoopDir,
     tmux: Option<&Tmux>,
     requests: &[InboxMessage],
-) -> Result<(), CommandError> {
+) -> Result<Option<Child>, CommandError> {
     starting::save_start_requests(dir, requests)?;
     start_supervisor(state_dir, dir, tmux).inspect_err(|_| {
         let _ = starting::discard_start_requests(dir);
@@ -67,7 +67,7 @@ fn start_supervisor(
     state_dir: &StateDir,
     dir: &LoopDir,
     tmux: Option<&Tmux>,
-) -> Result<(), CommandError> {
+) -> Result<Option<Child>, CommandError> {
     let error_file = start_error_file(dir);
     let _ = std::fs::remove_file(&error_file);
     // The loop and the tmux server outlive this process, and must not inherit its locks and pipes,
@@ -92,7 +92,7 @@ fn start_supervisor(
         if loop_holder(dir).is_some_and(|holder| holder.background)
             && !dir.start_requests().exists()
         {
-            return Ok(());
+            return Ok(child);
         }
         // Before the two files are looked at: both are written before the supervisor exits.
         let exited = child
@@ -104,7 +104,7 @@ fn start_supervisor(
         }
         // A short loop may have run from start to end between two checks.
         if has_started(dir, before) {
-            return Ok(());
+            return Ok(child);
         }
         if exited || started.elapsed() > START_TIMEOUT {
             return Err(CommandError::broken(format!(

@@ -5,6 +5,7 @@ use super::check::SETUP_LOG;
 use super::input::JobKey;
 use super::job::JobResult;
 use super::reconcile::Flow;
+use super::start_record::StartRecord;
 use super::task_files::FaultResult;
 use super::{Runner, RunnerError};
 use crate::engine::event::Fault;
@@ -12,8 +13,7 @@ use crate::engine::look::SecondLook;
 use crate::engine::touched::TouchedFiles;
 use crate::engine::{Effect, Event};
 use crate::proof::view::{View, ViewRequest};
-use crate::proof::{Baseline, BaselineSpec};
-use std::path::PathBuf;
+use crate::proof::Baseline;
 
 impl Runner<'_> {
     /// Records the files of the loop's start, before its first agent can touch them. Returns the
@@ -23,40 +23,14 @@ impl Runner<'_> {
         if plan.proof.second_look == SecondLook::Never || plan.proof.checks.is_empty() {
             return Ok(None);
         }
-        let commands = plan.proof.checks.iter().map(|check| &check.command);
-        let commands: Vec<String> = commands
-            .map(|command| self.rec.restore_secrets(command))
-            .collect();
-        let home = std::env::home_dir();
-        let spec = BaselineSpec {
-            workspace: &plan.workspace,
-            home: home.as_deref(),
-            path_dirs: path_dirs(),
-            checks: commands.iter().map(String::as_str).collect(),
-            protect: &plan.proof.protect,
-            own: self.own_paths(),
-            copies_sources: self.rec.state.checkpoint.start.is_none(),
-        };
-        match Baseline::take(&spec, self.rec.dir.path()) {
+        let record = StartRecord::new(&self.rec.dir, &self.rec.state);
+        match Baseline::take(&record.spec(), self.rec.dir.path()) {
             Ok(baseline) => Ok(Some(baseline.digest().to_owned())),
             Err(error) => Err((
                 Fault::Disk,
                 format!("cannot record the tests and settings that the loop begins with: {error}"),
             )),
         }
-    }
-
-    /// Returns the paths that ralph and the loop's agents may change: their own settings and state.
-    fn own_paths(&self) -> Vec<PathBuf> {
-        let state = self
-            .rec
-            .dir
-            .path()
-            .parent()
-            .and_then(|loops| loops.parent());
-        let agents = self.rec.state.plan.agents();
-        let agents = agents.flat_map(|agent| agent.own_paths.iter().map(PathBuf::from));
-        state.map(PathBuf::from).into_iter().chain(agents).collect()
     }
 
     /// Compares the files with the loop's start, and prepares the view if the checks must run again.
@@ -176,10 +150,4 @@ impl Runner<'_> {
     fn recheck_log(&self, check: usize) -> String {
         format!("{}-original", self.rec.state.plan.proof.checks[check].slug)
     }
-}
-
-/// Returns the directories of `PATH`.
-fn path_dirs() -> Vec<PathBuf> {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    std::env::split_paths(&path).collect()
 }

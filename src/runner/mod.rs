@@ -25,6 +25,7 @@ mod ending;
 mod host;
 mod input;
 mod job;
+mod lease;
 mod look;
 pub(crate) mod notify;
 mod owner;
@@ -40,6 +41,7 @@ mod recorder;
 pub(crate) mod rerun;
 mod scm;
 pub(crate) mod session;
+pub(crate) mod start_record;
 mod task_files;
 mod test_reporting;
 
@@ -120,6 +122,8 @@ pub(crate) enum RunnerError {
     Store(store::StoreError),
     /// A file operation or system call failed.
     Io(io::Error),
+    /// The lease of a loop of a fleet has expired, so another machine may be running it.
+    LeaseExpired,
 }
 
 impl From<store::StoreError> for RunnerError {
@@ -311,11 +315,17 @@ impl<'a> Runner<'a> {
     /// Waits for input, at most until `until`, and records it. Breaks if the terminal was closed or
     /// the warden died.
     fn receive(&mut self, until: Option<Instant>) -> Result<ControlFlow<()>, RunnerError> {
-        let until = [until, self.alarms.next(), self.rec.activity_due_at()];
+        let until = [
+            until,
+            self.alarms.next(),
+            self.rec.activity_due_at(),
+            self.rec.lease_due_at(),
+        ];
         let until = until.into_iter().flatten().min();
         let rec = &mut self.rec;
         let inputs = self.reactor.wait(until, &mut |act| rec.show(act));
         rec.flush_activity();
+        self.rec.check_lease()?;
         self.rec.clock.beat();
         for input in inputs {
             if self.record_input(input)?.is_break() {

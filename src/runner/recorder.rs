@@ -1,6 +1,7 @@
 //! Records events: writes each to the journal, applies it to the state, and passes it to the observer.
 
 use super::clock::{Clock, wall_ms};
+use super::lease::LeaseWatch;
 use super::{Observer, RunnerError};
 use crate::agent::redact::Redactor;
 use crate::engine::event::{Fault, Notice, Request, RequestSource};
@@ -24,6 +25,8 @@ pub(super) struct Recorder<'a> {
     pub(super) observer: &'a mut dyn Observer,
     journal: Journal,
     lock_file: LockFileGuard,
+    /// The lease; `None` if the loop does not belong to a fleet.
+    lease: Option<LeaseWatch>,
     /// The activity file of the running iteration. `None` between iterations.
     activity: Option<ActivityWriter>,
     cached_at: Option<Instant>,
@@ -51,6 +54,7 @@ impl<'a> Recorder<'a> {
         }
         Ok(Self {
             lock_file: LockFileGuard::new(&dir),
+            lease: LeaseWatch::open(&dir),
             dir,
             header,
             redactor: Redactor::for_plan(&state.plan),
@@ -156,9 +160,24 @@ impl<'a> Recorder<'a> {
         })
     }
 
-    /// Makes everything recorded so far durable.
+    /// Makes everything recorded so far durable, in the fleet too if the loop belongs to one.
     pub(super) fn sync(&mut self) -> Result<(), RunnerError> {
-        Ok(self.journal.sync()?)
+        self.journal.sync()?;
+        let len = self.journal.len();
+        match &mut self.lease {
+            Some(lease) => lease.wait_until_published(len),
+            None => Ok(()),
+        }
+    }
+
+    /// Fails if another machine may be running the loop.
+    pub(super) fn check_lease(&mut self) -> Result<(), RunnerError> {
+        self.lease.as_mut().map_or(Ok(()), LeaseWatch::check)
+    }
+
+    /// Returns when the lease must be checked again; `None` if there is none.
+    pub(super) fn lease_due_at(&self) -> Option<Instant> {
+        self.lease.as_ref().map(LeaseWatch::next_check)
     }
 
     /// Returns whether a write has failed because the disk is full. Such a failure ends the loop.

@@ -64,6 +64,11 @@ impl LoopDir {
         self.path.join("start.jsonl")
     }
 
+    /// Returns the path of the lease of a loop that this machine runs for a fleet.
+    pub(crate) fn lease(&self) -> PathBuf {
+        self.path.join("lease")
+    }
+
     /// Returns the path of the cached state, a fold of the journal.
     pub(crate) fn state(&self) -> PathBuf {
         self.path.join("state.json")

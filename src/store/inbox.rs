@@ -218,3 +218,17 @@ fn read_messages(mut file: File, from: u64) -> io::Result<Vec<(InboxMessage, u64
         ));
     }
 }
+
+/// Appends lines that come from the inbox of the same loop on another machine, byte for byte, so that
+/// offsets agree, and wakes the runner.
+#[cfg(feature = "fleet")]
+pub(crate) fn append_bytes(dir: &LoopDir, bytes: &[u8]) -> Result<()> {
+    let path = dir.inbox();
+    open_for_append(&path)
+        .and_then(|(mut file, _)| write_once(&mut file, bytes))
+        .context("write", &path)?;
+    if let Some(holder) = loop_holder(dir).filter(|holder| holder.background) {
+        wake_runner(holder.pid);
+    }
+    Ok(())
+}

@@ -11,6 +11,7 @@ pub use request::{Request, RequestSource};
 use super::label::{CheckProbe, Label};
 use super::limits::LimitChange;
 use super::long_rest::{LongRest, RestStage};
+use super::moved::NewPlace;
 use super::outcome::{OutcomeSummary, StopReason};
 use super::receipt::EndFacts;
 use super::review::Review;
@@ -184,6 +185,8 @@ pub enum Event {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         inbox: Option<u64>,
     },
+    /// The loop moved to another machine, or to another place on this one.
+    Moved(Box<NewPlace>),
     /// An SCM task ended, or had nothing to do.
     Committed {
         /// The number of the iteration whose work the task was for.
@@ -392,6 +395,7 @@ impl Event {
             | Self::Accepted { .. }
             | Self::Started { .. }
             | Self::Hurried { .. }
+            | Self::Moved(_)
             | Self::Spawned { .. }
             | Self::Spent { .. }
             | Self::Drained { .. }

@@ -7,6 +7,7 @@ use crate::engine::event::{
 };
 use crate::engine::failure::{AgentFailure, FailureKind};
 use crate::engine::look::SecondLook;
+use crate::engine::moved::NewPlace;
 use crate::engine::outcome::{OutcomeSummary, StopReason};
 use crate::engine::plan::{FIRST_RULES, Plan, Signal};
 use crate::engine::scm::{ScmTaskReport, SkipReason};
@@ -349,6 +350,16 @@ pub(super) fn any_survey(random: &mut Rng, iteration: u32) -> Event {
 fn any_files_event(random: &mut Rng, iteration: u32) -> Event {
     if random.u8(..64) > 0 {
         return any_checkpoint(random, iteration);
+    }
+    if random.bool() {
+        return Event::Moved(Box::new(NewPlace {
+            host: "other".into(),
+            epoch: 2,
+            workspace: "/elsewhere".into(),
+            worktree: None,
+            homes: None,
+            baseline: None,
+        }));
     }
     Event::Rewound {
         to: "0".into(),
