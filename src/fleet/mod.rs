@@ -7,4 +7,5 @@
 
 pub(crate) mod error;
 pub(crate) mod exchange;
+pub(crate) mod submit;
 pub(crate) mod worker;

@@ -198,3 +198,38 @@ fn succeed(output: GitOutput) -> Result<(), String> {
         _ => Err(output.error_message("command")),
     }
 }
+
+/// The refs of a loop in the user's repository, while its code is packed. Dropping this deletes them.
+pub(crate) struct LoopRefs<'a> {
+    dir: &'a Path,
+    prefix: String,
+}
+
+impl<'a> LoopRefs<'a> {
+    pub(crate) fn new(dir: &'a Path, loop_id: &str) -> Self {
+        let prefix = format!("refs/ralph/{loop_id}/");
+        Self { dir, prefix }
+    }
+
+    /// Sets a ref to a commit.
+    pub(crate) fn set(&self, name: &str, commit: &str) -> Result<(), String> {
+        let name = format!("{}{name}", self.prefix);
+        succeed(transfer(self.dir, &["update-ref", &name, commit])?)
+    }
+
+    /// Returns the full names of all refs.
+    pub(crate) fn names(&self) -> Result<Vec<String>, String> {
+        let args = ["for-each-ref", "--format=%(refname)", &self.prefix];
+        let output = look_at(self.dir, &args)?;
+        let text = String::from_utf8_lossy(&output.stdout);
+        Ok(text.lines().map(str::to_owned).collect())
+    }
+}
+
+impl Drop for LoopRefs<'_> {
+    fn drop(&mut self) {
+        for name in self.names().unwrap_or_default() {
+            let _ = transfer(self.dir, &["update-ref", "-d", &name]);
+        }
+    }
+}
