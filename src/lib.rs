@@ -38,7 +38,8 @@
 //! # Features
 //!
 //! `cli`, on by default, contains what only the `ralph` program needs: the command line, the
-//! console and settings files. To embed ralph, disable it:
+//! console and settings files. `fleet`, also on by default, runs loops on other machines through
+//! NATS. To embed ralph, disable both:
 //! `ralph = { version = "0.2", default-features = false }`.
 //!
 //! # Guarantees for the host
@@ -65,6 +66,10 @@
         unused_imports,
         reason = "the modules that the program and the library share have parts that only the program uses"
     )
+)]
+#![cfg_attr(
+    all(feature = "cli", not(feature = "fleet")),
+    expect(dead_code, reason = "the settings of the fleet")
 )]
 
 mod agent;
@@ -125,6 +130,8 @@ pub mod testing {
     pub use crate::client::{hook, loop_file, transcript};
     #[cfg(feature = "cli")]
     pub use crate::config::replay::SettingsReplay;
+    #[cfg(feature = "fleet")]
+    pub use crate::fleet::driver::{ExchangeDriver, JobDriver, PieceStream};
     pub use crate::engine::prompt::TEMPLATE_FIELDS;
     pub use crate::engine::template::find_invalid_tag;
     pub use crate::library::replay::{Replay, codex_rollout_reset, redact_both_ways, reset_time};

@@ -1,6 +1,8 @@
 //! Defines the command line with clap. What each command does is in `commands`.
 
 pub(crate) mod bus;
+#[cfg(feature = "fleet")]
+pub(crate) mod fleet;
 pub(crate) mod free_text;
 pub(crate) mod hook;
 pub(crate) mod lazy_args;
@@ -136,6 +138,15 @@ pub(crate) enum Command {
         #[command(subcommand)]
         command: bus::BusCommand,
     },
+    /// Run loops on other machines: try, check and watch a fleet
+    #[cfg(feature = "fleet")]
+    Fleet {
+        #[command(subcommand)]
+        command: fleet::FleetCommand,
+    },
+    /// Run loops of the fleet on this machine
+    #[cfg(feature = "fleet")]
+    Worker(fleet::WorkerArgs),
     #[command(about = plugin::about())]
     Plugin {
         #[command(subcommand)]
@@ -215,6 +226,9 @@ pub(crate) struct RunArgs {
     /// Trust the project's settings to run commands, for this run only
     #[arg(long, help_heading = "Where")]
     pub(crate) trust: bool,
+    #[cfg(feature = "fleet")]
+    #[command(flatten)]
+    pub(crate) fleet: fleet::SubmitFlags,
     /// Print events as JSON, one per line
     #[arg(long, help_heading = "Output", conflicts_with = "quiet")]
     pub(crate) json: bool,
@@ -463,6 +477,14 @@ impl RunArgs {
             flags.set("stream", &true.into());
         }
         flags.layer()
+    }
+
+    /// Returns whether the loop shall run in the fleet.
+    pub(crate) fn is_for_fleet(&self) -> bool {
+        #[cfg(feature = "fleet")]
+        return self.fleet.connection.fleet.is_some();
+        #[cfg(not(feature = "fleet"))]
+        false
     }
 
     /// Returns the parts of the run that are not settings.

@@ -21,6 +21,12 @@ use crate::ui::print::{warn, warn_all};
 use std::path::PathBuf;
 
 pub(crate) fn run(args: &RunArgs) -> Result<ExitCode, CommandError> {
+    if args.is_for_fleet() {
+        return Err(CommandError::usage(
+            "a loop in the fleet runs in the background",
+            "use `ralph spawn` instead of `ralph run`",
+        ));
+    }
     match resolve(args)? {
         Some(resolved) => start(&StateDir::locate()?, args, resolved),
         None => Ok(ExitCode::Success),
@@ -74,8 +80,15 @@ pub(crate) fn resolve_in(
         }
         .into());
     }
-    let worktree = WorktreeRequest::from_draft(&draft)?;
-    if worktree.is_some() {
+    // Where the loop will run is known later.
+    let is_for_fleet = args.is_for_fleet();
+    let worktree = if is_for_fleet {
+        None
+    } else {
+        WorktreeRequest::from_draft(&draft)?
+    };
+    if is_for_fleet {
+    } else if worktree.is_some() {
         // The other checks run in the worktree once it exists.
         check_installed(&draft)?;
     } else {
@@ -85,7 +98,9 @@ pub(crate) fn resolve_in(
             warn_all(check_scm_tasks(&draft)?);
         }
     }
-    check_sandbox(draft.plan(), StateDir::locate()?.root())?;
+    if !is_for_fleet {
+        check_sandbox(draft.plan(), StateDir::locate()?.root())?;
+    }
     if args.dry_run {
         dry_run(
             &draft.into_plan(),

@@ -17,6 +17,10 @@ use crate::ui::tty::is_terminal;
 use serde_json::json;
 
 pub(crate) fn spawn(args: &RunArgs) -> Result<ExitCode, CommandError> {
+    #[cfg(feature = "fleet")]
+    if args.is_for_fleet() {
+        return super::fleet::spawn_in_fleet(args);
+    }
     let state_dir = StateDir::locate()?;
     let Some(ResolvedRun { draft, worktree }) = run::resolve(args)? else {
         return Ok(ExitCode::Success);

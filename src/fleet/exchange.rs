@@ -77,7 +77,7 @@ pub(crate) enum CodeSource {
 }
 
 /// How a loop's code is checked out.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Checkout {
     /// The branch that the loop works on.
     pub(crate) branch: String,

@@ -111,7 +111,7 @@ fn status_warnings(
 }
 
 /// Formats a list of files as `5 files (a, b, c, …)`.
-pub(super) fn file_list(files: &[String]) -> String {
+pub(crate) fn file_list(files: &[String]) -> String {
     const MAX_NAMES: usize = 3;
     let names = files[..MAX_NAMES.min(files.len())].join(", ");
     let more = if files.len() > MAX_NAMES { ", …" } else { "" };

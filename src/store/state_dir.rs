@@ -112,9 +112,7 @@ impl StateDir {
     /// The name is not reserved. The lock of the loop's directory decides between two processes
     /// that pick the same name.
     pub(crate) fn free_name(&self, workspace: &Path, taken: &[String]) -> Result<String> {
-        // Resolve the path first, because `.` and `..` have no file name.
-        let path = fs::canonicalize(workspace).unwrap_or_else(|_| workspace.to_owned());
-        let slug = slug(&path.file_name().unwrap_or_default().to_string_lossy());
+        let slug = Self::name_base(workspace);
         let mut n = 1u32;
         loop {
             let name = format!("{slug}-{n}");
@@ -123,6 +121,13 @@ impl StateDir {
             }
             n += 1;
         }
+    }
+
+    /// Returns the first part of the names of loops in this workspace.
+    pub(crate) fn name_base(workspace: &Path) -> String {
+        // Resolve the path first, because `.` and `..` have no file name.
+        let path = fs::canonicalize(workspace).unwrap_or_else(|_| workspace.to_owned());
+        slug(&path.file_name().unwrap_or_default().to_string_lossy())
     }
 
     /// Moves a loop's directory to the archive, which frees its name, and returns the new path.
