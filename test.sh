@@ -87,6 +87,7 @@ tests_need packages 'package of every target' quietly cargo fetch --locked
 # The number of the system call: a process that asks to be traced.
 tests_need ptrace 'permission to trace processes' \
     quietly perl -e '$n = `uname -sm` =~ /Linux x86_64/ ? 101 : 117; exit(syscall($n, 0, 0, 0, 0) != 0)'
+tests_need nats 'NATS server' quietly bash tests/fleet/install.sh
 freezer=/sys/fs/cgroup/freezer/ralph-test-$$
 tests_need freezer 'freezer of version 1 control groups' quietly sh -c "mkdir $freezer && rmdir $freezer"
 if [[ ${RALPH_TEST_REQUIRE:-} == 1 ]] && ((${#skipped[@]})); then
@@ -105,6 +106,7 @@ if have_component clippy clippy; then
 fi
 # The library without the program, as another crate depends on it.
 step 'library alone' cargo check --no-default-features --lib --examples --locked
+step 'without the fleet' cargo check --no-default-features --features cli --locked
 step doc env RUSTDOCFLAGS='-D warnings' cargo doc --no-deps --locked
 
 if cargo nextest --version >/dev/null 2>&1; then
@@ -120,7 +122,7 @@ else
     done
     # As many at once as in .config/nextest.toml, because most tests wait for processes.
     export RUST_TEST_THREADS=${RUST_TEST_THREADS:-6}
-    step test cargo test --locked --lib --bins --examples --test it "$@" -- ${filter[@]+"${filter[@]}"}
+    step test cargo test --locked --lib --bins --examples --test it --test fleet "$@" -- ${filter[@]+"${filter[@]}"}
 fi
 # The runs above do not cover doctests. Skip the extra build if there are none.
 if grep -rqE '^[[:space:]]*//[/!][[:space:]]*```' src; then

@@ -38,7 +38,8 @@
 //! # Features
 //!
 //! `cli`, on by default, contains what only the `ralph` program needs: the command line, the
-//! console and settings files. To embed ralph, disable it:
+//! console and settings files. `fleet`, also on by default, runs loops on other machines through
+//! NATS. To embed ralph, disable both:
 //! `ralph = { version = "0.2", default-features = false }`.
 //!
 //! # Guarantees for the host
@@ -66,6 +67,10 @@
         reason = "the modules that the program and the library share have parts that only the program uses"
     )
 )]
+#![cfg_attr(
+    all(feature = "cli", not(feature = "fleet")),
+    expect(dead_code, reason = "the settings of the fleet")
+)]
 
 mod agent;
 #[cfg(feature = "cli")]
@@ -75,6 +80,8 @@ mod client;
 mod commands;
 mod config;
 mod engine;
+#[cfg(feature = "fleet")]
+mod fleet;
 mod git;
 mod library;
 mod lifecycle;
@@ -125,6 +132,8 @@ pub mod testing {
     pub use crate::config::replay::SettingsReplay;
     pub use crate::engine::prompt::TEMPLATE_FIELDS;
     pub use crate::engine::template::find_invalid_tag;
+    #[cfg(feature = "fleet")]
+    pub use crate::fleet::driver::{ExchangeDriver, JobDriver, PieceStream};
     pub use crate::library::replay::{Replay, codex_rollout_reset, redact_both_ways, reset_time};
     pub use crate::store::{InboxMessage, JournalHeader, JournalLine};
     #[cfg(feature = "cli")]

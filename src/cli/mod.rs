@@ -1,6 +1,8 @@
 //! Defines the command line with clap. What each command does is in `commands`.
 
 pub(crate) mod bus;
+#[cfg(feature = "fleet")]
+pub(crate) mod fleet;
 pub(crate) mod free_text;
 pub(crate) mod hook;
 pub(crate) mod lazy_args;
@@ -135,6 +137,12 @@ pub(crate) enum Command {
     Bus {
         #[command(subcommand)]
         command: bus::BusCommand,
+    },
+    /// Run loops on other machines: try, check and watch a fleet
+    #[cfg(feature = "fleet")]
+    Fleet {
+        #[command(subcommand)]
+        command: fleet::FleetCommand,
     },
     #[command(about = plugin::about())]
     Plugin {

@@ -7,6 +7,7 @@ use crate::cli::ConfigArgs;
 use crate::config::keys;
 use crate::config::keys::{SettingKey, SettingKind, table};
 use crate::config::trust::is_guarded_key;
+use crate::config::url::redact_urls;
 use crate::config::{LayerStack, Origin, SettingsFiles, schema};
 use crate::engine::ExitCode;
 use crate::lifecycle::error::CommandError;
@@ -37,6 +38,9 @@ pub(crate) fn config(args: &ConfigArgs) -> Result<ExitCode, CommandError> {
     let redactor = Redactor::from_env();
     for row in &mut rows {
         redactor.redact_json(&mut row.value);
+        if let ("fleet", Value::String(urls)) = (row.name.as_str(), &mut row.value) {
+            *urls = redact_urls(urls);
+        }
     }
     if args.json {
         let all = rows.iter().map(|row| {

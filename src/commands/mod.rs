@@ -11,6 +11,8 @@ mod demo;
 mod diff;
 mod doctor;
 mod dry_run;
+#[cfg(feature = "fleet")]
+mod fleet;
 mod hints;
 mod hook;
 mod init;
@@ -100,6 +102,8 @@ fn dispatch(command: Command) -> Result<ExitCode, CommandError> {
         Command::Done => markers::done(),
         Command::Blocked(args) => markers::blocked(&args.why.join(" ")),
         Command::Bus { command } => bus::bus(&command),
+        #[cfg(feature = "fleet")]
+        Command::Fleet { command } => fleet::fleet(&command),
         Command::Hook { command } => Ok(hook::hook(&command)),
         Command::Plugin { command } => plugin::plugin(&command),
         Command::Config(args) => config::config(&args),
@@ -141,6 +145,7 @@ fn handle_parse_error(error: &clap::Error, args: &[OsString]) -> Result<ExitCode
         let name = context(error, ContextKind::InvalidSubcommand).unwrap_or(command);
         let hint = match hints::command_hint(name) {
             _ if command == "plugin" => "use `ralph plugin install`, `path` or `uninstall`".into(),
+            _ if command == "fleet" => "use `ralph fleet up`, `doctor` or `status`".into(),
             _ if command == "bus" => "use `ralph bus post` or `ralph bus tail`".into(),
             Some(hint) => hint,
             None if command == "help" => "run `ralph help` to list all commands".into(),

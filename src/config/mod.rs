@@ -30,6 +30,7 @@ pub(crate) mod trust;
 #[cfg(feature = "cli")]
 mod typed_paths;
 pub(crate) mod units;
+pub(crate) mod url;
 pub(crate) mod validate;
 
 use crate::agent::redact::Redactor;

@@ -1,5 +1,6 @@
 //! Errors of the fleet.
 
+use crate::lifecycle::error::CommandError;
 use std::fmt;
 
 /// Why an operation on the exchange failed.
@@ -31,3 +32,18 @@ impl fmt::Display for FleetError {
 }
 
 impl std::error::Error for FleetError {}
+
+impl From<FleetError> for CommandError {
+    fn from(error: FleetError) -> Self {
+        let hint = match &error {
+            FleetError::Fenced => "`ralph fleet status` shows where it runs",
+            FleetError::NameTaken => "choose another with --name",
+            FleetError::Unreachable(_) => "`ralph fleet doctor` looks for the reason",
+            FleetError::Denied(_) => {
+                "check fleetCreds, fleetNkey or the user in the address; `ralph fleet doctor` lists what the user may do"
+            }
+            FleetError::Other(_) => return Self::broken(error),
+        };
+        Self::broken(&error).with_hint(hint)
+    }
+}

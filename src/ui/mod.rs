@@ -14,6 +14,8 @@ mod cost;
 pub(crate) mod diff_text;
 mod escape_filter;
 pub(crate) mod event_line;
+#[cfg(feature = "fleet")]
+pub(crate) mod fleet_table;
 pub(crate) mod gutter;
 mod iteration_row;
 pub(crate) mod key_input;

@@ -185,9 +185,10 @@ fn linked(args: &[&str]) -> BTreeSet<String> {
 #[test]
 fn the_library_without_default_features_links_no_command_line_crate() {
     let manifest = read("Cargo.toml");
-    let cli: BTreeSet<String> = strings(&manifest["features"]["cli"])
-        .into_iter()
-        .map(|name| name.strip_prefix("dep:").unwrap().to_owned())
+    let crates = |feature: &str| strings(&manifest["features"][feature]).into_iter();
+    let cli: BTreeSet<String> = crates("cli")
+        .chain(crates("fleet"))
+        .filter_map(|name| Some(name.strip_prefix("dep:")?.to_owned()))
         .collect();
     let (library, program) = (linked(&["--no-default-features"]), linked(&[]));
     assert!(library.contains("regex"), "{library:?}");
@@ -196,6 +197,8 @@ fn the_library_without_default_features_links_no_command_line_crate() {
     let clap = |name: &&String| name.starts_with("clap");
     assert_eq!(library.iter().find(clap), None);
     assert!(program.iter().any(|name| clap(&name)));
+    let without_fleet = linked(&["--no-default-features", "--features", "cli"]);
+    assert!(!without_fleet.contains("async-nats"), "{without_fleet:?}");
 }
 
 #[test]

@@ -36,6 +36,24 @@ const IMPORTS: &[(&str, &[&str])] = &[
             "client", "config", "runner",
         ],
     ),
+    (
+        "fleet",
+        &[
+            "engine",
+            "os",
+            "store",
+            "process",
+            "terminal",
+            "agent",
+            "git",
+            "proof",
+            "sandbox",
+            "client",
+            "config",
+            "runner",
+            "lifecycle",
+        ],
+    ),
     ("ui", &["engine", "os", "store", "git", "lifecycle"]),
     ("cli", &["client", "config", "engine", "os"]),
     (
@@ -54,6 +72,7 @@ const IMPORTS: &[(&str, &[&str])] = &[
             "config",
             "runner",
             "lifecycle",
+            "fleet",
             "ui",
             "cli",
         ],
@@ -93,7 +112,15 @@ const IMPURE: &[&str] = &[
 ];
 
 /// Modules that work in directories to which an agent can write.
-const EXPOSED: &[&str] = &["store", "lifecycle", "proof", "runner", "library", "ui"];
+const EXPOSED: &[&str] = &[
+    "store",
+    "lifecycle",
+    "proof",
+    "runner",
+    "library",
+    "fleet",
+    "ui",
+];
 
 /// Calls that open a file whatever it is: a FIFO would block them, and a huge file would fill the
 /// memory.
@@ -175,6 +202,10 @@ const UNFINISHED: &[&str] = &[
     concat!("db", "g!"),
     concat!("unimple", "mented!"),
 ];
+
+/// Crates with an async runtime, and the places that may use them: a runner is a single thread.
+const ASYNC_CRATES: &[&str] = &["tokio::", "async_nats::", "futures_util::", "axum::"];
+const ASYNC_PLACES: &[&str] = &["src/ui/web/", "src/fleet/"];
 
 /// How code gets at standard output and standard error.
 const STREAMS: &[&str] = &[
@@ -289,6 +320,27 @@ fn everything_is_printed_in_one_place() {
     };
     let unused = PRINTERS.iter().filter(|(name, _)| !is_used(name));
     report(unused.map(|(name, _)| format!("{name}:1: remove it from PRINTERS: it prints nothing")));
+}
+
+#[test]
+fn an_async_runtime_stays_in_its_places() {
+    let outside = |file: &&Source| {
+        let mut places = ASYNC_PLACES.iter();
+        !places.any(|place| file.name.starts_with(place)) && !is_test_file(&file.name)
+    };
+    report(sources("src").iter().filter(outside).flat_map(|file| {
+        let text = without_tests(&blank(&file.text));
+        let lines = text.lines().enumerate();
+        let found = lines.filter(|(_, line)| ASYNC_CRATES.iter().any(|name| line.contains(name)));
+        let found = found.map(|(line, _)| {
+            format!(
+                "{}:{}: an async runtime is only for ui/web and fleet",
+                file.name,
+                line + 1
+            )
+        });
+        found.collect::<Vec<_>>()
+    }));
 }
 
 #[test]

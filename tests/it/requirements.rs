@@ -32,7 +32,8 @@ fn after<'a>(text: &'a str, word: &str) -> BTreeSet<&'a str> {
 #[test]
 fn test_sh_lists_what_each_test_needs() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let tests = [root.join("tests/it"), root.join("src")]
+    let tests = ["tests/it", "tests/fleet", "src"]
+        .map(|dir| root.join(dir))
         .map(sources)
         .concat();
     let needed: BTreeSet<&str> = tests
@@ -49,7 +50,7 @@ fn test_sh_lists_what_each_test_needs() {
 
 #[test]
 fn no_test_passes_by_skipping_itself() {
-    for dir in ["tests/it", "tests/cli"] {
+    for dir in ["tests/it", "tests/cli", "tests/fleet"] {
         for text in sources(Path::new(env!("CARGO_MANIFEST_DIR")).join(dir)) {
             let found = text
                 .lines()

@@ -1,0 +1,10 @@
+//! The fleet with real NATS servers, which test.sh installs into target/nats.
+
+mod servers;
+
+mod needs_nats {
+    mod commands;
+    mod exchange;
+    mod outages;
+    mod permissions;
+}
