@@ -134,6 +134,8 @@ pub mod testing {
     pub use crate::fleet::driver::{ExchangeDriver, JobDriver, PieceStream};
     pub use crate::engine::prompt::TEMPLATE_FIELDS;
     pub use crate::engine::template::find_invalid_tag;
+    #[cfg(feature = "fleet")]
+    pub use crate::fleet::driver::{ExchangeDriver, JobDriver, PieceStream};
     pub use crate::library::replay::{Replay, codex_rollout_reset, redact_both_ways, reset_time};
     pub use crate::store::{InboxMessage, JournalHeader, JournalLine};
     #[cfg(feature = "cli")]

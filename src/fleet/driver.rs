@@ -2,7 +2,7 @@
 
 use super::connection::FleetConnection;
 use super::error::FleetError;
-use super::exchange::{Checkout, 
+use super::exchange::{
     CodeSource, Exchange, Job, LoopRecord, Needs, Piece, StreamKind, WorkerRecord,
 };
 use super::nats::{NatsExchange, NatsJob};
@@ -101,7 +101,6 @@ impl ExchangeDriver {
                 blob: format!("{id}/code"),
                 commit: "0".into(),
             },
-            checkout: Checkout::default(),
             epoch: 0,
             owner: None,
             wanted: true,
@@ -120,7 +119,10 @@ impl ExchangeDriver {
     /// Returns the names of all records.
     pub fn record_names(&self) -> DriverResult<Vec<String>> {
         let records = self.wait(self.exchange.records())?;
-        Ok(records.into_iter().map(|stored| stored.value.name).collect())
+        Ok(records
+            .into_iter()
+            .map(|stored| stored.value.name)
+            .collect())
     }
 
     /// Reads a record, sets its owner, adds one to its epoch, and writes it if it is unchanged since

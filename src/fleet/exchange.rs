@@ -215,11 +215,8 @@ pub(crate) trait Exchange: Send + Sync + 'static {
     ) -> impl Future<Output = Result<(), FleetError>> + Send;
 
     /// Puts a loop into the queue. Has no effect if it was put there with the same key before.
-    fn enqueue(
-        &self,
-        name: &str,
-        key: &str,
-    ) -> impl Future<Output = Result<(), FleetError>> + Send;
+    fn enqueue(&self, name: &str, key: &str)
+    -> impl Future<Output = Result<(), FleetError>> + Send;
     /// Takes the next job from the queue; `None` if there is none within this time.
     fn next_job(
         &self,

@@ -13,7 +13,7 @@ use tempfile::TempDir;
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Waits until `condition` returns a value.
-pub fn wait_for<T>(what: &str, mut condition: impl FnMut() -> Option<T>) -> T {
+pub(crate) fn wait_for<T>(what: &str, mut condition: impl FnMut() -> Option<T>) -> T {
     let until = Instant::now() + PATIENCE;
     loop {
         if let Some(value) = condition() {
@@ -25,7 +25,7 @@ pub fn wait_for<T>(what: &str, mut condition: impl FnMut() -> Option<T>) -> T {
 }
 
 /// Returns the path of the server program.
-pub fn server_program() -> PathBuf {
+pub(crate) fn server_program() -> PathBuf {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let path = std::env::var_os("RALPH_TEST_NATS").map_or_else(
         || root.join("target/nats/bin/nats-server"),
@@ -53,19 +53,19 @@ struct ServerNode {
 }
 
 /// One server, or a cluster.
-pub struct Servers {
+pub(crate) struct Servers {
     nodes: Vec<ServerNode>,
     // Deleted last.
     dir: TempDir,
 }
 
 impl Servers {
-    pub fn start(count: usize) -> Self {
+    pub(crate) fn start(count: usize) -> Self {
         Self::with_config(count, "")
     }
 
     /// Starts servers with more settings.
-    pub fn with_config(count: usize, settings: &str) -> Self {
+    pub(crate) fn with_config(count: usize, settings: &str) -> Self {
         let dir = TempDir::new().unwrap();
         let ports: Vec<[u16; 3]> = (0..count).map(|_| [(); 3].map(|()| free_port())).collect();
         let routes: Vec<String> = ports
@@ -127,13 +127,13 @@ impl Servers {
     }
 
     /// Starts a server again.
-    pub fn restart(&mut self, number: usize) {
+    pub(crate) fn restart(&mut self, number: usize) {
         self.start_node(number);
         self.wait_until_healthy(number);
     }
 
     /// Starts all servers again, at the same time.
-    pub fn restart_all(&mut self) {
+    pub(crate) fn restart_all(&mut self) {
         for number in 0..self.nodes.len() {
             self.start_node(number);
         }
@@ -143,72 +143,86 @@ impl Servers {
     }
 
     /// Kills a server at once, as a crash would.
-    pub fn kill(&mut self, number: usize) {
+    pub(crate) fn kill(&mut self, number: usize) {
         if let Some(mut child) = self.nodes[number].child.take() {
             child.kill().unwrap();
             child.wait().unwrap();
         }
     }
 
-    pub fn kill_all(&mut self) {
+    pub(crate) fn kill_all(&mut self) {
         for number in 0..self.nodes.len() {
             self.kill(number);
         }
     }
 
     /// Deletes everything that a killed server stored.
-    pub fn wipe(&mut self, number: usize) {
+    pub(crate) fn wipe(&mut self, number: usize) {
         assert!(self.nodes[number].child.is_none(), "kill it first");
         fs::remove_dir_all(self.nodes[number].dir.join("store")).unwrap();
     }
 
     /// Stops a server without ending it, as a machine that hangs would.
-    pub fn freeze(&self, number: usize) {
+    pub(crate) fn freeze(&self, number: usize) {
         self.signal(number, "-STOP");
     }
 
-    pub fn thaw(&self, number: usize) {
+    pub(crate) fn thaw(&self, number: usize) {
         self.signal(number, "-CONT");
     }
 
     fn signal(&self, number: usize, signal: &str) {
         let child = self.nodes[number].child.as_ref().unwrap();
-        let sent = Command::new("kill").arg(signal).arg(child.id().to_string()).status();
+        let sent = Command::new("kill")
+            .arg(signal)
+            .arg(child.id().to_string())
+            .status();
         assert!(sent.unwrap().success());
     }
 
     /// Returns the addresses of all servers.
-    pub fn urls(&self) -> String {
-        let urls = self.nodes.iter().map(|node| format!("nats://127.0.0.1:{}", node.port));
+    pub(crate) fn urls(&self) -> String {
+        let urls = self
+            .nodes
+            .iter()
+            .map(|node| format!("nats://127.0.0.1:{}", node.port));
         urls.collect::<Vec<_>>().join(",")
     }
 
     /// Returns the address of one server.
-    pub fn url(&self, number: usize) -> String {
+    pub(crate) fn url(&self, number: usize) -> String {
         format!("nats://127.0.0.1:{}", self.nodes[number].port)
     }
 
     /// Returns the address of one server with a user and the password `secret-USER`.
-    pub fn url_of(&self, user: &str) -> String {
-        format!("nats://{user}:secret-{user}@127.0.0.1:{}", self.nodes[0].port)
+    pub(crate) fn url_of(&self, user: &str) -> String {
+        format!(
+            "nats://{user}:secret-{user}@127.0.0.1:{}",
+            self.nodes[0].port
+        )
     }
 
     /// Returns the monitoring port of a server, as `HOST:PORT`.
-    pub fn monitor_address(&self, number: usize) -> String {
+    pub(crate) fn monitor_address(&self, number: usize) -> String {
         format!("127.0.0.1:{}", self.nodes[number].monitor_port)
     }
 
     /// Returns the server that leads a stream.
-    pub fn leader(&self, stream: &str) -> usize {
+    pub(crate) fn leader(&self, stream: &str) -> usize {
         wait_for("a leader", || {
             let running = (0..self.nodes.len()).filter(|at| self.nodes[*at].child.is_some());
-            let mut answers = running.filter_map(|at| self.monitor(at, "/jsz?accounts=1&streams=1"));
+            let mut answers =
+                running.filter_map(|at| self.monitor(at, "/jsz?accounts=1&streams=1"));
             answers.find_map(|answer| {
                 let answer: serde_json::Value = serde_json::from_str(&answer).ok()?;
                 let account = &answer["account_details"][0]["stream_detail"];
                 let mut streams = account.as_array()?.iter();
                 let found = streams.find(|found| found["name"] == stream)?;
-                let leader: usize = found["cluster"]["leader"].as_str()?.strip_prefix('n')?.parse().ok()?;
+                let leader: usize = found["cluster"]["leader"]
+                    .as_str()?
+                    .strip_prefix('n')?
+                    .parse()
+                    .ok()?;
                 self.nodes[leader].child.is_some().then_some(leader)
             })
         })
@@ -217,7 +231,9 @@ impl Servers {
     /// Asks a monitoring port, and returns the body of the answer.
     fn monitor(&self, number: usize, path: &str) -> Option<String> {
         let mut stream = TcpStream::connect(("127.0.0.1", self.nodes[number].monitor_port)).ok()?;
-        stream.set_read_timeout(Some(Duration::from_secs(2))).unwrap();
+        stream
+            .set_read_timeout(Some(Duration::from_secs(2)))
+            .unwrap();
         write!(stream, "GET {path} HTTP/1.0\r\n\r\n").ok()?;
         let mut answer = String::new();
         stream.read_to_string(&mut answer).ok()?;
@@ -225,7 +241,7 @@ impl Servers {
     }
 
     /// Returns a directory for the test's own files.
-    pub fn scratch(&self) -> &Path {
+    pub(crate) fn scratch(&self) -> &Path {
         self.dir.path()
     }
 }

@@ -39,8 +39,19 @@ const IMPORTS: &[(&str, &[&str])] = &[
     (
         "fleet",
         &[
-            "engine", "os", "store", "process", "terminal", "agent", "git", "proof", "sandbox",
-            "client", "config", "runner", "lifecycle",
+            "engine",
+            "os",
+            "store",
+            "process",
+            "terminal",
+            "agent",
+            "git",
+            "proof",
+            "sandbox",
+            "client",
+            "config",
+            "runner",
+            "lifecycle",
         ],
     ),
     ("ui", &["engine", "os", "store", "git", "lifecycle"]),
@@ -102,7 +113,13 @@ const IMPURE: &[&str] = &[
 
 /// Modules that work in directories to which an agent can write.
 const EXPOSED: &[&str] = &[
-    "store", "lifecycle", "proof", "runner", "library", "fleet", "ui",
+    "store",
+    "lifecycle",
+    "proof",
+    "runner",
+    "library",
+    "fleet",
+    "ui",
 ];
 
 /// Calls that open a file whatever it is: a FIFO would block them, and a huge file would fill the

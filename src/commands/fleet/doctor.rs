@@ -155,7 +155,10 @@ fn servers(health: &Health, report: &mut FleetReport) {
         Some(name) => report.add(
             FindingLevel::Warning,
             "cluster",
-            format!("cluster {name} announces {} of 3 nodes to clients", health.nodes),
+            format!(
+                "cluster {name} announces {} of 3 nodes to clients",
+                health.nodes
+            ),
         ),
         None => report.add(
             FindingLevel::Warning,
@@ -196,7 +199,9 @@ fn streams(health: &Health, report: &mut FleetReport) {
             report.add(
                 FindingLevel::Warning,
                 "streams",
-                format!("{name} has {replicas} of 3 replicas: `nats stream edit {name} --replicas 3`"),
+                format!(
+                    "{name} has {replicas} of 3 replicas: `nats stream edit {name} --replicas 3`"
+                ),
             );
         }
         let cluster = found.cluster.iter();
@@ -214,7 +219,10 @@ fn streams(health: &Health, report: &mut FleetReport) {
         report.add(
             FindingLevel::Note,
             "streams",
-            format!("not created yet: {}; the first loop or worker creates them", missing.join(", ")),
+            format!(
+                "not created yet: {}; the first loop or worker creates them",
+                missing.join(", ")
+            ),
         );
     }
     if let Some(first) = found.first() {
@@ -237,13 +245,18 @@ async fn storage(health: &Health, monitors: &[String], report: &mut FleetReport)
         let max = account.limits.max_storage.unwrap_or(-1);
         let free = max.saturating_sub(account.storage as i64);
         if max < 0 {
-            let text = "the account has no limit; the free space of the disks cannot be seen from here";
+            let text =
+                "the account has no limit; the free space of the disks cannot be seen from here";
             report.add(FindingLevel::Note, "storage", text);
         } else if free < FREE_MIN {
             let text = format!("{free} of {max} bytes are left");
             report.add(FindingLevel::Warning, "storage", text);
         } else {
-            report.add(FindingLevel::Ok, "storage", format!("{free} of {max} bytes are left"));
+            report.add(
+                FindingLevel::Ok,
+                "storage",
+                format!("{free} of {max} bytes are left"),
+            );
         }
     }
     if monitors.is_empty() {
@@ -288,7 +301,10 @@ async fn permissions(exchange: &NatsExchange, health: &Health, report: &mut Flee
             Ok(refused) => report.add(
                 FindingLevel::Note,
                 "permissions",
-                format!("you may not {name}: the server refuses to {}", refused.join(", ")),
+                format!(
+                    "you may not {name}: the server refuses to {}",
+                    refused.join(", ")
+                ),
             ),
             Err(error) => {
                 let text = format!("{name}: {error}");

@@ -2,12 +2,7 @@
 
 mod doctor;
 mod status;
-mod submit;
 mod up;
-mod worker;
-
-pub(crate) use submit::spawn_in_fleet;
-pub(crate) use worker::worker;
 
 use super::run::settings_paths;
 use super::workspace::ChosenWorkspace;
@@ -52,15 +47,14 @@ pub(crate) fn connection(flags: &FleetFlags) -> Result<FleetConnection, CommandE
     for path in files.into_iter().flatten() {
         *path = workspace.join(&*path);
     }
-    let usage = |message: String| {
-        CommandError::usage(message, "`ralph help fleet doctor` lists the flags")
-    };
+    let usage =
+        |message: String| CommandError::usage(message, "`ralph help fleet doctor` lists the flags");
     FleetConnection::from_settings(&settings)
         .map_err(|error| usage(error.to_string()))?
         .ok_or_else(|| {
             CommandError::usage(
                 "no fleet is set",
-                "pass --fleet=nats://HOST:4222, or set fleet in your settings; `ralph fleet up` starts a server to try",
+                "pass --fleet nats://HOST:4222, or set fleet in your settings; `ralph fleet up` starts a server to try",
             )
         })
 }

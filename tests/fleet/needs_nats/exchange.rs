@@ -41,13 +41,19 @@ fn a_name_belongs_to_one_loop_until_that_is_deleted() {
     let servers = Servers::start(1);
     let driver = open(&servers, "p");
     let revision = driver.create_record("shop", "id1").unwrap();
-    assert_eq!(driver.create_record("shop", "id1").unwrap(), revision, "a retry");
+    assert_eq!(
+        driver.create_record("shop", "id1").unwrap(),
+        revision,
+        "a retry"
+    );
     let taken = driver.create_record("shop", "id2").unwrap_err();
     assert_eq!(taken, "the fleet has a loop of this name already");
     driver.create_record("bank", "id3").unwrap();
     assert_eq!(driver.record_names().unwrap(), ["bank", "shop"]);
     for id in ["id1", "id3"] {
-        driver.append(id, PieceStream::Journal, 1, 0, b"line\n", None).unwrap();
+        driver
+            .append(id, PieceStream::Journal, 1, 0, b"line\n", None)
+            .unwrap();
         let file = servers.scratch().join(id);
         fs::write(&file, id).unwrap();
         driver.put_blob(&format!("{id}/code"), &file).unwrap();
@@ -56,7 +62,10 @@ fn a_name_belongs_to_one_loop_until_that_is_deleted() {
     assert_eq!(driver.record_names().unwrap(), ["bank"]);
     assert_eq!(driver.record("shop").unwrap(), None);
     assert_eq!(driver.read("id1", PieceStream::Journal, 0).unwrap(), []);
-    assert_eq!(driver.read("id3", PieceStream::Journal, 0).unwrap().len(), 1);
+    assert_eq!(
+        driver.read("id3", PieceStream::Journal, 0).unwrap().len(),
+        1
+    );
     let file = servers.scratch().join("out");
     assert!(!driver.get_blob("id1/code", &file).unwrap());
     assert!(driver.get_blob("id3/code", &file).unwrap());
@@ -70,10 +79,16 @@ fn an_earlier_owner_cannot_append() {
     let (old, new) = (open(&servers, "p"), open(&servers, "p"));
     let journal = PieceStream::Journal;
     let first = old.append("id", journal, 1, 0, b"a\n", Some(0)).unwrap();
-    let second = old.append("id", journal, 1, 2, b"b\n", Some(first)).unwrap();
-    let again = old.append("id", journal, 1, 2, b"b\n", Some(first)).unwrap();
+    let second = old
+        .append("id", journal, 1, 2, b"b\n", Some(first))
+        .unwrap();
+    let again = old
+        .append("id", journal, 1, 2, b"b\n", Some(first))
+        .unwrap();
     assert_eq!(again, second, "a retry of the newest piece");
-    let moved = new.append("id", journal, 2, 4, b"moved\n", Some(second)).unwrap();
+    let moved = new
+        .append("id", journal, 2, 4, b"moved\n", Some(second))
+        .unwrap();
     let late = old.append("id", journal, 1, 4, b"c\n", Some(second));
     assert_eq!(late.unwrap_err(), FENCED);
     let same_bytes = old.append("id", journal, 1, 4, b"moved\n", Some(second));
@@ -81,7 +96,10 @@ fn an_earlier_owner_cannot_append() {
     let early = old.append("id", journal, 1, 0, b"a\n", Some(0));
     assert_eq!(early.unwrap_err(), FENCED, "not the newest piece");
     let pieces = new.read("id", journal, first).unwrap();
-    assert_eq!(pieces, [(second, b"b\n".to_vec()), (moved, b"moved\n".to_vec())]);
+    assert_eq!(
+        pieces,
+        [(second, b"b\n".to_vec()), (moved, b"moved\n".to_vec())]
+    );
     assert_eq!(new.read("other", journal, 0).unwrap(), []);
 }
 
@@ -103,7 +121,10 @@ fn a_job_goes_to_another_worker_unless_its_lease_is_extended() {
     let until = Instant::now() + lease * 3;
     while Instant::now() < until {
         job.extend().unwrap();
-        assert!(two.next_job(lease / 5).unwrap().is_none(), "the lease was extended");
+        assert!(
+            two.next_job(lease / 5).unwrap().is_none(),
+            "the lease was extended"
+        );
     }
     let stolen = wait_for("a second delivery", || two.next_job(lease).unwrap());
     assert_eq!(stolen.loop_name(), "shop");
@@ -112,7 +133,10 @@ fn a_job_goes_to_another_worker_unless_its_lease_is_extended() {
     assert_eq!(job.extend().unwrap_err(), FENCED);
     stolen.release(Duration::from_millis(700)).unwrap();
     let released = Instant::now();
-    assert!(two.next_job(NOW).unwrap().is_none(), "released with a delay");
+    assert!(
+        two.next_job(NOW).unwrap().is_none(),
+        "released with a delay"
+    );
     let job = wait_for("a third delivery", || two.next_job(lease).unwrap());
     assert!(released.elapsed() >= Duration::from_millis(600));
     job.finish().unwrap();
@@ -158,7 +182,9 @@ fn a_large_blob_returns_unchanged_and_can_be_replaced() {
 fn pieces_are_followed_as_they_arrive() {
     let servers = Servers::start(1);
     let (writer, reader) = (open(&servers, "p"), open(&servers, "p"));
-    let first = writer.append("id", PieceStream::Inbox, 0, 0, b"0", None).unwrap();
+    let first = writer
+        .append("id", PieceStream::Inbox, 0, 0, b"0", None)
+        .unwrap();
     std::thread::scope(|scope| {
         let follows = scope.spawn(|| {
             let mut seen = Vec::new();
@@ -166,12 +192,16 @@ fn pieces_are_followed_as_they_arrive() {
                 seen.push(String::from_utf8(bytes).unwrap());
                 seen.len() < 20
             };
-            reader.follow("id", PieceStream::Inbox, first, receive).unwrap();
+            reader
+                .follow("id", PieceStream::Inbox, first, receive)
+                .unwrap();
             seen
         });
         for number in 1..=20 {
             let bytes = number.to_string();
-            writer.append("id", PieceStream::Inbox, 0, 0, bytes.as_bytes(), None).unwrap();
+            writer
+                .append("id", PieceStream::Inbox, 0, 0, bytes.as_bytes(), None)
+                .unwrap();
         }
         let expected: Vec<String> = (1..=20).map(|number: u32| number.to_string()).collect();
         assert_eq!(follows.join().unwrap(), expected);
@@ -183,7 +213,10 @@ fn announcements_expire_or_are_withdrawn() {
     let servers = Servers::start(1);
     let driver = open(&servers, "p");
     // As an administrator could: the announcements shall expire sooner than a test may take.
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
     runtime.block_on(async {
         let client = async_nats::connect(servers.url(0)).await.unwrap();
         let context = async_nats::jetstream::new(client);

@@ -14,7 +14,14 @@ fn append_all(driver: &ExchangeDriver, count: u64, appended: &AtomicU64) {
     for number in 0..count {
         last = loop {
             let bytes = number.to_string();
-            match driver.append("id", PieceStream::Journal, 1, number, bytes.as_bytes(), Some(last)) {
+            match driver.append(
+                "id",
+                PieceStream::Journal,
+                1,
+                number,
+                bytes.as_bytes(),
+                Some(last),
+            ) {
                 Ok(position) => break position,
                 Err(error) => assert!(error.starts_with(UNREACHABLE), "{error}"),
             }
@@ -31,7 +38,10 @@ fn wait_until_appended(appended: &AtomicU64, count: u64) {
 
 fn numbers(pieces: Vec<(u64, Vec<u8>)>) -> Vec<u64> {
     let text = |bytes| String::from_utf8(bytes).unwrap();
-    pieces.into_iter().map(|(_, bytes)| text(bytes).parse().unwrap()).collect()
+    pieces
+        .into_iter()
+        .map(|(_, bytes)| text(bytes).parse().unwrap())
+        .collect()
 }
 
 #[test]
@@ -54,7 +64,8 @@ fn reads_see_every_earlier_write_on_any_server() {
 #[test]
 fn a_killed_leader_loses_and_doubles_nothing() {
     let mut servers = Servers::start(3);
-    let [writer, reader] = [(); 2].map(|()| ExchangeDriver::open(&servers.urls(), "p", LEASE).unwrap());
+    let [writer, reader] =
+        [(); 2].map(|()| ExchangeDriver::open(&servers.urls(), "p", LEASE).unwrap());
     let appended = AtomicU64::new(0);
     let followed = std::thread::scope(|scope| {
         scope.spawn(|| append_all(&writer, 300, &appended));
@@ -64,7 +75,9 @@ fn a_killed_leader_loses_and_doubles_nothing() {
                 seen.push((position, bytes));
                 seen.len() < 300
             };
-            reader.follow("id", PieceStream::Journal, 0, receive).unwrap();
+            reader
+                .follow("id", PieceStream::Journal, 0, receive)
+                .unwrap();
             seen
         });
         wait_until_appended(&appended, 100);
@@ -76,7 +89,10 @@ fn a_killed_leader_loses_and_doubles_nothing() {
     });
     let all: Vec<u64> = (0..300).collect();
     assert_eq!(numbers(followed), all);
-    assert_eq!(numbers(reader.read("id", PieceStream::Journal, 0).unwrap()), all);
+    assert_eq!(
+        numbers(reader.read("id", PieceStream::Journal, 0).unwrap()),
+        all
+    );
 }
 
 #[test]
@@ -95,7 +111,10 @@ fn servers_that_all_crash_lose_nothing_that_was_confirmed() {
         servers.restart_all();
     });
     let all: Vec<u64> = (0..150).collect();
-    assert_eq!(numbers(driver.read("id", PieceStream::Journal, 0).unwrap()), all);
+    assert_eq!(
+        numbers(driver.read("id", PieceStream::Journal, 0).unwrap()),
+        all
+    );
     assert_eq!(driver.record("shop").unwrap().unwrap().0, 1);
     job.extend().unwrap();
     job.finish().unwrap();
@@ -113,9 +132,8 @@ fn a_wiped_server_gets_everything_again() {
     // Its copy is needed now.
     servers.kill((leader + 1) % 3);
     let all: Vec<u64> = (0..50).collect();
-    let read = crate::servers::wait_for("a read", || {
-        driver.read("id", PieceStream::Journal, 0).ok()
-    });
+    let read =
+        crate::servers::wait_for("a read", || driver.read("id", PieceStream::Journal, 0).ok());
     assert_eq!(numbers(read), all);
 }
 

@@ -14,13 +14,19 @@ fn documented_settings() -> String {
     let text = fs::read_to_string(path).unwrap();
     let (_, rest) = text.split_once("```nats\n").expect("a block of settings");
     let (settings, _) = rest.split_once("```").unwrap();
-    ["admin", "shop-work", "shop-submit", "shop-watch", "bank-submit"]
-        .iter()
-        .fold(settings.to_owned(), |settings, user| {
-            let line = format!("user: {user}, password: \"CHANGE-ME\"");
-            assert!(settings.contains(&line), "{line}");
-            settings.replace(&line, &format!("user: {user}, password: \"secret-{user}\""))
-        })
+    [
+        "admin",
+        "shop-work",
+        "shop-submit",
+        "shop-watch",
+        "bank-submit",
+    ]
+    .iter()
+    .fold(settings.to_owned(), |settings, user| {
+        let line = format!("user: {user}, password: \"CHANGE-ME\"");
+        assert!(settings.contains(&line), "{line}");
+        settings.replace(&line, &format!("user: {user}, password: \"secret-{user}\""))
+    })
 }
 
 fn open(servers: &Servers, user: &str, pool: &str) -> Result<ExchangeDriver, String> {
@@ -44,10 +50,14 @@ fn each_role_can_do_its_work_and_no_more() {
 
     let submit = open(&servers, "shop-submit", "shop").unwrap();
     submit.put_blob("id/code", &file).unwrap();
-    submit.append("id", PieceStream::Journal, 0, 0, b"plan\n", Some(0)).unwrap();
+    submit
+        .append("id", PieceStream::Journal, 0, 0, b"plan\n", Some(0))
+        .unwrap();
     submit.create_record("shop", "id").unwrap();
     submit.enqueue("shop", "key").unwrap();
-    submit.append("id", PieceStream::Inbox, 0, 0, b"say\n", None).unwrap();
+    submit
+        .append("id", PieceStream::Inbox, 0, 0, b"say\n", None)
+        .unwrap();
     assert_denied(submit.next_job(Duration::ZERO));
     assert_denied(submit.announce("fake", 0));
 
@@ -56,7 +66,8 @@ fn each_role_can_do_its_work_and_no_more() {
     work.claim("shop", "one").unwrap();
     assert!(work.get_blob("id/code", &file).unwrap());
     let last = work.read("id", PieceStream::Journal, 0).unwrap()[0].0;
-    work.append("id", PieceStream::Journal, 1, 5, b"moved\n", Some(last)).unwrap();
+    work.append("id", PieceStream::Journal, 1, 5, b"moved\n", Some(last))
+        .unwrap();
     job.extend().unwrap();
 
     let watch = open(&servers, "shop-watch", "shop").unwrap();
@@ -65,7 +76,9 @@ fn each_role_can_do_its_work_and_no_more() {
     assert_eq!(watch.queued().unwrap(), 0);
     assert_eq!(watch.read("id", PieceStream::Journal, 0).unwrap().len(), 2);
     assert_eq!(watch.read("id", PieceStream::Inbox, 0).unwrap().len(), 1);
-    watch.follow("id", PieceStream::Journal, 0, |_, _| false).unwrap();
+    watch
+        .follow("id", PieceStream::Journal, 0, |_, _| false)
+        .unwrap();
     assert_denied(watch.append("id", PieceStream::Inbox, 0, 4, b"stop\n", None));
     assert_denied(watch.append("id", PieceStream::Journal, 9, 0, b"x\n", None));
     assert_denied(watch.claim("shop", "watcher"));
@@ -88,19 +101,33 @@ fn users_of_one_pool_see_nothing_of_another() {
     assert_denied(open(&servers, "bank-submit", "shop"));
     assert_denied(open(&servers, "shop-work", "bank"));
     let client = |user: &str| {
-        let options = async_nats::ConnectOptions::with_user_and_password(user.into(), format!("secret-{user}"));
+        let options = async_nats::ConnectOptions::with_user_and_password(
+            user.into(),
+            format!("secret-{user}"),
+        );
         options.connect(servers.url(0))
     };
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
     runtime.block_on(async {
         use futures_util::StreamExt as _;
         let client = client("bank-submit").await.unwrap();
-        for subject in [">", "ralph.shop.>", "_INBOX.>", "_INBOX.ralph-shop.>", "$KV.>"] {
+        for subject in [
+            ">",
+            "ralph.shop.>",
+            "_INBOX.>",
+            "_INBOX.ralph-shop.>",
+            "$KV.>",
+        ] {
             let mut seen = client.subscribe(subject).await.unwrap();
             client.flush().await.unwrap();
             // Any traffic of the other pool, with its replies.
             let other = shop.clone();
-            tokio::task::spawn_blocking(move || other.record_names().unwrap()).await.unwrap();
+            tokio::task::spawn_blocking(move || other.record_names().unwrap())
+                .await
+                .unwrap();
             shop_append(&shop).await;
             let next = tokio::time::timeout(Duration::from_millis(100), seen.next()).await;
             assert!(!matches!(next, Ok(Some(_))), "{subject}: {next:?}");
@@ -110,7 +137,10 @@ fn users_of_one_pool_see_nothing_of_another() {
 
 async fn shop_append(shop: &ExchangeDriver) {
     let shop = shop.clone();
-    let append = move || shop.append("id", PieceStream::Inbox, 0, 0, b"say\n", None).unwrap();
+    let append = move || {
+        shop.append("id", PieceStream::Inbox, 0, 0, b"say\n", None)
+            .unwrap()
+    };
     tokio::task::spawn_blocking(append).await.unwrap();
 }
 
@@ -120,8 +150,12 @@ async fn shop_append(shop: &ExchangeDriver) {
 fn replies_that_a_watcher_sends_to_an_inbox_are_ignored() {
     let servers = Servers::with_config(1, &documented_settings());
     let work = open(&servers, "shop-work", "shop").unwrap();
-    work.append("id", PieceStream::Journal, 1, 0, b"line\n", None).unwrap();
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    work.append("id", PieceStream::Journal, 1, 0, b"line\n", None)
+        .unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
     runtime.block_on(async {
         let options = async_nats::ConnectOptions::with_user_and_password(
             "shop-watch".into(),
@@ -134,7 +168,9 @@ fn replies_that_a_watcher_sends_to_an_inbox_are_ignored() {
         sent.await.unwrap();
         client.flush().await.unwrap();
     });
-    let next = work.append("id", PieceStream::Inbox, 0, 0, b"say\n", None).unwrap();
+    let next = work
+        .append("id", PieceStream::Inbox, 0, 0, b"say\n", None)
+        .unwrap();
     let pieces = work.read("id", PieceStream::Inbox, 0).unwrap();
     assert_eq!(pieces, [(next, b"say\n".to_vec())]);
 }
