@@ -130,8 +130,6 @@ pub mod testing {
     pub use crate::client::{hook, loop_file, transcript};
     #[cfg(feature = "cli")]
     pub use crate::config::replay::SettingsReplay;
-    #[cfg(feature = "fleet")]
-    pub use crate::fleet::driver::{ExchangeDriver, JobDriver, PieceStream};
     pub use crate::engine::prompt::TEMPLATE_FIELDS;
     pub use crate::engine::template::find_invalid_tag;
     #[cfg(feature = "fleet")]

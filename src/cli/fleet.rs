@@ -12,7 +12,7 @@ const UP_HELP: &str = "Only this machine can connect, and nothing is left when i
 
 /// The text below the help of `ralph fleet doctor`.
 const DOCTOR_HELP: &str = "Nothing in the fleet changes. Exit code 1 means that something must be fixed.\n\n\
-    Examples:\n  ralph fleet doctor --fleet nats://127.0.0.1:4222\n  \
+    Examples:\n  ralph fleet doctor --fleet=nats://127.0.0.1:4222\n  \
     ralph fleet doctor --monitor 127.0.0.1:8222     reads settings that clients cannot see";
 
 /// What `ralph fleet` does.
@@ -26,6 +26,44 @@ pub(crate) enum FleetCommand {
     Doctor(FleetDoctorArgs),
     /// Show workers, the queue, and where loops run
     Status(FleetStatusArgs),
+}
+
+/// The flags of `ralph spawn` for a loop that runs in the fleet.
+#[derive(Clone, Debug, Default, Args)]
+pub(crate) struct SubmitFlags {
+    #[command(flatten)]
+    pub(crate) connection: FleetFlags,
+    /// Send uncommitted changes to the fleet too
+    #[arg(long, help_heading = "Fleet", requires = "fleet")]
+    pub(crate) include_dirty: bool,
+    /// Run only on workers with this label
+    #[arg(
+        long,
+        value_name = "KEY=VALUE",
+        help_heading = "Fleet",
+        requires = "fleet"
+    )]
+    pub(crate) label: Vec<String>,
+}
+
+/// The arguments of `ralph worker`.
+#[derive(Debug, Args)]
+pub(crate) struct WorkerArgs {
+    #[command(flatten)]
+    pub(crate) connection: FleetFlags,
+    /// Run this many loops at the same time
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = parse_slots)]
+    pub(crate) slots: usize,
+    /// Give this worker a label
+    #[arg(long, value_name = "KEY=VALUE")]
+    pub(crate) label: Vec<String>,
+}
+
+fn parse_slots(text: &str) -> Result<usize, String> {
+    match text.parse() {
+        Ok(slots @ 1..=1000) => Ok(slots),
+        _ => Err("use a number from 1 to 1000".to_owned()),
+    }
 }
 
 /// The arguments of `ralph fleet up`.
@@ -66,7 +104,14 @@ pub(crate) struct FleetStatusArgs {
 #[derive(Clone, Debug, Default, Args)]
 pub(crate) struct FleetFlags {
     /// Use the fleet at this address [default: the setting fleet]
-    #[arg(long, value_name = "URL", help_heading = "Fleet")]
+    #[arg(
+        long,
+        value_name = "URL",
+        help_heading = "Fleet",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = ""
+    )]
     pub(crate) fleet: Option<String>,
     /// Use this pool [default: the setting fleetPool]
     #[arg(long, value_name = "NAME", help_heading = "Fleet")]
@@ -96,7 +141,7 @@ impl FleetFlags {
             absolute.and_then(|path| Some(path.ok()?.to_str()?.to_owned()))
         };
         let values = [
-            ("fleet", self.fleet.clone()),
+            ("fleet", self.fleet.clone().filter(|url| !url.is_empty())),
             ("fleet-pool", self.pool.clone()),
             ("fleet-creds", path(&self.creds)),
             ("fleet-nkey", path(&self.nkey)),

@@ -144,6 +144,9 @@ pub(crate) enum Command {
         #[command(subcommand)]
         command: fleet::FleetCommand,
     },
+    /// Run loops of the fleet on this machine
+    #[cfg(feature = "fleet")]
+    Worker(fleet::WorkerArgs),
     #[command(about = plugin::about())]
     Plugin {
         #[command(subcommand)]

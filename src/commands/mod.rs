@@ -104,6 +104,8 @@ fn dispatch(command: Command) -> Result<ExitCode, CommandError> {
         Command::Bus { command } => bus::bus(&command),
         #[cfg(feature = "fleet")]
         Command::Fleet { command } => fleet::fleet(&command),
+        #[cfg(feature = "fleet")]
+        Command::Worker(args) => fleet::worker(&args),
         Command::Hook { command } => Ok(hook::hook(&command)),
         Command::Plugin { command } => plugin::plugin(&command),
         Command::Config(args) => config::config(&args),

@@ -3,7 +3,7 @@
 use super::connection::FleetConnection;
 use super::error::FleetError;
 use super::exchange::{
-    CodeSource, Exchange, Job, LoopRecord, Needs, Piece, StreamKind, WorkerRecord,
+    Checkout, CodeSource, Exchange, Job, LoopRecord, Needs, Piece, StreamKind, WorkerRecord,
 };
 use super::nats::{NatsExchange, NatsJob};
 use std::path::Path;
@@ -101,6 +101,7 @@ impl ExchangeDriver {
                 blob: format!("{id}/code"),
                 commit: "0".into(),
             },
+            checkout: Checkout::default(),
             epoch: 0,
             owner: None,
             wanted: true,

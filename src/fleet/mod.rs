@@ -11,6 +11,8 @@ pub(crate) mod error;
 pub(crate) mod exchange;
 pub(crate) mod monitor;
 pub(crate) mod nats;
+pub(crate) mod submit;
+pub(crate) mod worker;
 
 use crate::lifecycle::error::CommandError;
 

@@ -12,8 +12,8 @@ use crate::engine::event::Fault;
 use crate::engine::look::SecondLook;
 use crate::engine::touched::TouchedFiles;
 use crate::engine::{Effect, Event};
-use crate::proof::view::{View, ViewRequest};
 use crate::proof::Baseline;
+use crate::proof::view::{View, ViewRequest};
 
 impl Runner<'_> {
     /// Records the files of the loop's start, before its first agent can touch them. Returns the

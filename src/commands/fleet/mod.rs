@@ -2,7 +2,12 @@
 
 mod doctor;
 mod status;
+mod submit;
 mod up;
+mod worker;
+
+pub(crate) use submit::spawn_in_fleet;
+pub(crate) use worker::worker;
 
 use super::run::settings_paths;
 use super::workspace::ChosenWorkspace;
@@ -54,7 +59,7 @@ pub(crate) fn connection(flags: &FleetFlags) -> Result<FleetConnection, CommandE
         .ok_or_else(|| {
             CommandError::usage(
                 "no fleet is set",
-                "pass --fleet nats://HOST:4222, or set fleet in your settings; `ralph fleet up` starts a server to try",
+                "pass --fleet=nats://HOST:4222, or set fleet in your settings; `ralph fleet up` starts a server to try",
             )
         })
 }

@@ -84,8 +84,11 @@ fn show(news: WorkerNews) {
 
 /// Returns the programs of known agents that are installed here.
 fn installed_agents() -> Vec<String> {
-    let presets = Config::new(LayerStack::defaults()).map_or_else(|_| Vec::new(), |config| config.presets);
-    let programs = presets.into_iter().filter_map(|(_, preset)| preset.command.into_iter().next());
+    let presets =
+        Config::new(LayerStack::defaults()).map_or_else(|_| Vec::new(), |config| config.presets);
+    let programs = presets
+        .into_iter()
+        .filter_map(|(_, preset)| preset.command.into_iter().next());
     let is_installed = |name: &String| program::find(name, Path::new("/")).is_some();
     programs.filter(is_installed).collect()
 }

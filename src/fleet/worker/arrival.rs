@@ -140,9 +140,12 @@ pub(crate) fn relative(path: &Path) -> Result<&Path, String> {
     let is_inside = path
         .components()
         .all(|part| matches!(part, Component::Normal(_)));
-    is_inside
-        .then_some(path)
-        .ok_or_else(|| format!("the fleet names a file outside the loop: {}", path.display()))
+    is_inside.then_some(path).ok_or_else(|| {
+        format!(
+            "the fleet names a file outside the loop: {}",
+            path.display()
+        )
+    })
 }
 
 /// Creates the repository and the loop's worktree.

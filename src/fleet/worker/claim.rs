@@ -141,8 +141,8 @@ impl<'a, E: Exchange> Claim<'a, E> {
         lease.set_published(arrived.published);
         lease.write();
         let ends = (id.as_str(), self.record.epoch, last);
-        let mut relay = Relay::new(exchange, lease.clone(), &arrived, ends)
-            .map_err(FleetError::Other)?;
+        let mut relay =
+            Relay::new(exchange, lease.clone(), &arrived, ends).map_err(FleetError::Other)?;
         // The line that says that the loop is here now: from here on, an earlier owner is fenced.
         relay.publish().await?;
         let mut supervisor = self.launch(&arrived)?;
@@ -170,7 +170,10 @@ impl<'a, E: Exchange> Claim<'a, E> {
             CodeSource::Remote { .. } => None,
         };
         let named = journal.iter().map(|piece| piece.file.as_str());
-        let blobs = first.into_iter().chain(named).filter(|blob| !blob.is_empty());
+        let blobs = first
+            .into_iter()
+            .chain(named)
+            .filter(|blob| !blob.is_empty());
         let mut files = Vec::new();
         for (index, blob) in blobs.enumerate() {
             let file = directory.join(format!("{index}.bundle"));
@@ -274,11 +277,16 @@ impl<'a, E: Exchange> Claim<'a, E> {
         let state = view.state;
         if state.outcome().is_some() || state.phase == Phase::Paused {
             let outcome = state.outcome_summary().map(|outcome| outcome.kind);
-            return Ok(ClaimEnd::Over(outcome.unwrap_or_else(|| "paused".to_owned())));
+            return Ok(ClaimEnd::Over(
+                outcome.unwrap_or_else(|| "paused".to_owned()),
+            ));
         }
         // What the interrupted iteration has done so far goes with the loop.
         let (workspace, scratch) = (relay.worktree().path.clone(), arrived.dir.git_scratch());
-        let (id, name) = (self.record.id.clone(), handover_checkpoint(self.record.epoch));
+        let (id, name) = (
+            self.record.id.clone(),
+            handover_checkpoint(self.record.epoch),
+        );
         let taken = tokio::task::spawn_blocking(move || {
             TreeContent::find(&workspace, &scratch)?
                 .map(|content| content.take_checkpoint(&id, &name))
@@ -372,7 +380,9 @@ impl WatchThread {
             }
         };
         // Without the thread, the files are looked at now and then.
-        let _ = std::thread::Builder::new().stack_size(STACK_SIZE).spawn(watch);
+        let _ = std::thread::Builder::new()
+            .stack_size(STACK_SIZE)
+            .spawn(watch);
         Self { is_over }
     }
 }

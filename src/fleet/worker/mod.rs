@@ -152,9 +152,10 @@ async fn announce<E: Exchange>(shared: Arc<WorkerShared<E>>) {
 /// Returns what this machine lacks to run a loop; `None` if it lacks nothing.
 fn missing(needs: &Needs, options: &WorkerOptions) -> Option<String> {
     let has_agent = needs.agents.is_empty()
-        || needs.agents.iter().any(|agent| {
-            agent.contains('/') || program::find(agent, Path::new("/")).is_some()
-        });
+        || needs
+            .agents
+            .iter()
+            .any(|agent| agent.contains('/') || program::find(agent, Path::new("/")).is_some());
     if !has_agent {
         return Some(format!(
             "it needs one of the agents {}",

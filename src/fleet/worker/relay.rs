@@ -99,7 +99,9 @@ impl<'a, E: Exchange> Relay<'a, E> {
                 bytes: bytes.to_vec(),
                 position: 0,
             };
-            self.last = self.append(StreamKind::Journal, &piece, Some(self.last)).await?;
+            self.last = self
+                .append(StreamKind::Journal, &piece, Some(self.last))
+                .await?;
             self.published += bytes.len() as u64;
         }
         self.lease.set_published(self.published);
@@ -147,7 +149,8 @@ impl<'a, E: Exchange> Relay<'a, E> {
         .await
         .map_err(|error| broken(&error))?;
         let is_written = written.map_err(FleetError::Other)?;
-        self.known.extend(refs.into_iter().map(|(_, commit)| commit));
+        self.known
+            .extend(refs.into_iter().map(|(_, commit)| commit));
         if !is_written {
             return Ok(String::new());
         }
