@@ -137,7 +137,7 @@ impl FleetFlags {
     /// Returns the flags as the top layer of settings.
     pub(crate) fn layer(&self) -> Layer {
         let path = |path: &Option<PathBuf>| {
-            let absolute = path.as_ref().map(|path| std::path::absolute(path));
+            let absolute = path.as_ref().map(std::path::absolute);
             absolute.and_then(|path| Some(path.ok()?.to_str()?.to_owned()))
         };
         let values = [

@@ -154,15 +154,12 @@ fn percent_decode(text: &str) -> String {
     while let Some((&first, after)) = rest.split_first() {
         let hex = after.get(..2).filter(|_| first == b'%');
         let hex = hex.and_then(|hex| std::str::from_utf8(hex).ok());
-        match hex.and_then(|hex| u8::from_str_radix(hex, 16).ok()) {
-            Some(byte) => {
-                bytes.push(byte);
-                rest = &after[2..];
-            }
-            None => {
-                bytes.push(first);
-                rest = after;
-            }
+        if let Some(byte) = hex.and_then(|hex| u8::from_str_radix(hex, 16).ok()) {
+            bytes.push(byte);
+            rest = &after[2..];
+        } else {
+            bytes.push(first);
+            rest = after;
         }
     }
     String::from_utf8_lossy(&bytes).into_owned()

@@ -6,8 +6,8 @@ use super::api::{EXPECTED_LAST, PublishError};
 use super::layout::stream_name;
 use super::records::done;
 use super::{NatsExchange, check_token};
-use async_nats::HeaderMap;
 use async_nats::jetstream::message::StreamMessage;
+use async_nats::{HeaderMap, HeaderValue};
 use futures_util::{FutureExt as _, StreamExt as _};
 use std::time::Duration;
 use tokio::time::{sleep, timeout};
@@ -162,7 +162,7 @@ fn is_same(stored: &Piece, new: &Piece) -> bool {
 
 /// Returns the piece in a message; `None` if it was not written for this stream.
 fn parse(message: &StreamMessage, id: &str, kind: StreamKind) -> Option<Piece> {
-    let header = |name: &str| message.headers.get(name).map(|value| value.as_str());
+    let header = |name: &str| message.headers.get(name).map(HeaderValue::as_str);
     let number = |name: &str| header(name)?.parse().ok();
     if header(ADDRESSEE) != Some(&addressee(id, kind)) {
         return None;
