@@ -3,7 +3,7 @@
 use super::connection::FleetConnection;
 use super::error::FleetError;
 use super::exchange::{
-    Checkout, CodeSource, Exchange, Job, LoopRecord, Needs, Piece, StreamKind, WorkerRecord,
+    Checkout, CodeSource, Exchange, LeasedJob, LoopRecord, Needs, Piece, StreamKind, WorkerRecord,
 };
 use super::nats::{NatsExchange, NatsJob};
 use std::path::Path;

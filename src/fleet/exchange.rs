@@ -172,7 +172,7 @@ pub(crate) struct WorkerRecord {
 
 /// A job from the queue. As long as it is neither finished nor released, and is extended in time, no
 /// other worker gets it.
-pub(crate) trait Job: Send + Sync + 'static {
+pub(crate) trait LeasedJob: Send + Sync + 'static {
     /// Returns the name of the loop to run.
     fn loop_name(&self) -> &str;
     /// Keeps the job for another lease. Returns once the exchange has confirmed it.
@@ -186,7 +186,7 @@ pub(crate) trait Job: Send + Sync + 'static {
 /// Carries the loops of one pool. Every write that returns `Ok` is replicated and durable as far as
 /// the exchange is configured to be. Reads see every earlier write.
 pub(crate) trait Exchange: Send + Sync + 'static {
-    type Job: Job;
+    type Job: LeasedJob;
 
     /// Stores the record of a new loop, and returns its revision.
     fn create_record(

@@ -1,10 +1,11 @@
 //! The queue of loops to run: a work queue, whose jobs are leased to workers.
 
 use super::super::error::FleetError;
-use super::super::exchange::Job;
+use super::super::exchange::LeasedJob;
 use super::api::{Api, CONSUMER_NOT_FOUND, MESSAGE_ID, api_error};
 use super::records::done;
 use super::{NatsExchange, check_token};
+use crate::store::boot_clock_ms;
 use async_nats::jetstream::AckKind;
 use async_nats::{HeaderMap, Request, StatusCode};
 use serde::Deserialize;
@@ -58,17 +59,7 @@ impl NatsJob {
     }
 }
 
-/// Returns the milliseconds since the system booted, including the time it was suspended.
-fn boot_clock_ms() -> u64 {
-    #[cfg(target_os = "linux")]
-    let clock = rustix::time::ClockId::Boottime;
-    #[cfg(not(target_os = "linux"))]
-    let clock = rustix::time::ClockId::Realtime;
-    let now = rustix::time::clock_gettime(clock);
-    now.tv_sec as u64 * 1000 + now.tv_nsec as u64 / 1_000_000
-}
-
-impl Job for NatsJob {
+impl LeasedJob for NatsJob {
     fn loop_name(&self) -> &str {
         &self.loop_name
     }

@@ -7,7 +7,9 @@ use super::relay::Relay;
 use super::{WorkerNews, WorkerShared, missing};
 use crate::engine::Phase;
 use crate::fleet::error::FleetError;
-use crate::fleet::exchange::{CodeSource, Exchange, Job, LoopRecord, Piece, Stored, StreamKind};
+use crate::fleet::exchange::{
+    CodeSource, Exchange, LeasedJob, LoopRecord, Piece, Stored, StreamKind,
+};
 use crate::git::TreeContent;
 use crate::lifecycle::launch::launch;
 use crate::lifecycle::locks::mark_as_starting;

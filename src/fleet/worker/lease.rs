@@ -1,6 +1,6 @@
 //! Keeps a loop's lease: renews it in time, and passes on how much of the journal is published.
 
-use crate::fleet::exchange::Job;
+use crate::fleet::exchange::LeasedJob;
 use crate::store::{Lease, LoopDir, boot_clock_ms};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -80,7 +80,7 @@ impl LeaseFile {
 
 /// Extends a job until this future is dropped. A failed extension is tried again: the lease decides
 /// how long that makes sense.
-pub(super) async fn keep_lease(job: &impl Job, file: &LeaseFile, times: LeaseTimes) -> ! {
+pub(super) async fn keep_lease(job: &impl LeasedJob, file: &LeaseFile, times: LeaseTimes) -> ! {
     loop {
         let asked_ms = boot_clock_ms();
         let pause = match job.extend().await {
