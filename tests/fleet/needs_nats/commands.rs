@@ -132,7 +132,7 @@ fn status_shows_workers_and_loops() {
             .collect::<Vec<_>>()
     };
     assert_eq!(row("auth"), ["auth", "queued", "0"]);
-    assert_eq!(row("cart"), ["cart", "running", "one", "1", "7", "B"]);
+    assert_eq!(row("cart"), ["cart", "running", "one", "1", "7", "bytes"]);
     let json = ralph(home.path(), &[args.as_slice(), &["--json"]].concat())
         .output()
         .unwrap();
