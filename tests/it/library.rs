@@ -131,7 +131,14 @@ fn a_function_works_until_the_checks_are_green_and_every_iteration_is_reported()
     );
     assert_eq!(report.outcome, Some(Outcome::Done { checked: true }));
     assert_eq!(report.total_cost, Some(23.0 * 0.25));
-    assert!(report.duration >= report.iterations.iter().map(|one| one.duration).sum());
+    assert!(
+        report.duration
+            >= report
+                .iterations
+                .iter()
+                .map(|one| one.duration)
+                .sum::<Duration>()
+    );
     assert_eq!(report.worktree, None);
     let numbers: Vec<u32> = report.iterations.iter().map(|one| one.iteration).collect();
     assert_eq!(numbers, (1..=23).collect::<Vec<_>>());

@@ -151,6 +151,17 @@ fn every_key_of_a_settings_file_takes_effect() {
         .map(|row| row.0)
         .chain([
             "allowApiKey",
+            // Need a server: tests/fleet.
+            "fleet",
+            "fleetAckWait",
+            "fleetCa",
+            "fleetCert",
+            "fleetCreds",
+            "fleetHeartbeat",
+            "fleetKey",
+            "fleetNkey",
+            "fleetOfflineGrace",
+            "fleetPool",
             "quiet",
             "raw",
             // Needs a system that can confine processes: tests/it/sandbox.

@@ -39,7 +39,7 @@ enum FindingLevel {
 
 /// One line of the report.
 #[derive(Debug, Serialize)]
-struct Finding {
+struct FleetFinding {
     level: FindingLevel,
     about: &'static str,
     text: String,
@@ -47,12 +47,12 @@ struct Finding {
 
 /// Everything that was found.
 #[derive(Debug, Default)]
-struct FleetReport(Vec<Finding>);
+struct FleetReport(Vec<FleetFinding>);
 
 impl FleetReport {
     fn add(&mut self, level: FindingLevel, about: &'static str, text: impl Into<String>) {
         let text = text.into();
-        self.0.push(Finding { level, about, text });
+        self.0.push(FleetFinding { level, about, text });
     }
 }
 

@@ -150,7 +150,10 @@ impl NatsExchange {
             json!({ "batch": 1, "expires": wait.as_nanos() as u64 })
         };
         let asked_ms = boot_clock_ms();
-        let request = Request::new().payload(request.to_string().into());
+        // A job arrives with the subject of the queue, which only a subscription of its own can receive.
+        let request = Request::new()
+            .payload(request.to_string().into())
+            .inbox(self.api.client().new_inbox());
         let reply = self
             .api
             .send(&subject, request, wait + ANSWER_MARGIN)

@@ -132,7 +132,7 @@ fn status_shows_workers_and_loops() {
             .collect::<Vec<_>>()
     };
     assert_eq!(row("auth"), ["auth", "queued", "0"]);
-    assert_eq!(row("cart"), ["cart", "running", "one", "1", "7", "B"]);
+    assert_eq!(row("cart"), ["cart", "running", "one", "1", "7", "bytes"]);
     let json = ralph(home.path(), &[args.as_slice(), &["--json"]].concat())
         .output()
         .unwrap();
@@ -197,6 +197,40 @@ fn passwords_are_never_printed() {
         let shown = text(&ralph(home.path(), args).output().unwrap());
         assert!(shown.contains("127.0.0.1:1"), "{args:?}: {shown}");
         assert!(!shown.contains("hunter2"), "{args:?}: {shown}");
+    }
+}
+
+#[test]
+fn each_setting_of_the_connection_takes_effect() {
+    // The example key of NATS's documentation.
+    let settings = "authorization { users: [ \
+        { nkey: UDXU4RCSJNZOIQHZNWXHXORDPRTGNJAHAHFRGZNEEJCPQTT2M7NLCNF4 } ] }";
+    let seed = "SUACSSL3UAHUDXKFSNVUZRF5UHPMWZ6BFDTJ7M6USDXIEDNPPQYYYCU3VY\n";
+    let servers = Servers::with_config(1, settings);
+    let home = home();
+    let file = home.path().join("config/ralph/settings.toml");
+    fs::create_dir_all(file.parent().unwrap()).unwrap();
+    fs::write(home.path().join("seed"), seed).unwrap();
+    let url = servers.urls();
+    for (settings, code, expected) in [
+        ("", 1, "does not accept the user or key"),
+        ("fleetNkey = 'seed'", 0, "pool default: 0 workers"),
+        ("fleetNkey = 'seed'\nfleetPool = 'shop'", 0, "pool shop:"),
+        ("fleetPool = 'a.b'", 2, "is not a pool"),
+        ("fleetNkey = 'none'", 1, "cannot read"),
+        ("fleetCreds = 'none'", 1, "cannot read"),
+        ("fleetCreds = 'a'\nfleetNkey = 'b'", 2, "not both"),
+        ("fleetCa = 'none'", 1, "cannot be reached"),
+        ("fleetCert = 'a'", 2, "belong together"),
+        ("fleetKey = 'a'", 2, "belong together"),
+        ("fleetHeartbeat = '16s'", 2, "at most half of fleetAckWait"),
+        ("fleetAckWait = '19s'", 2, "at most half of fleetAckWait"),
+    ] {
+        fs::write(&file, format!("fleet = '{url}'\n{settings}\n")).unwrap();
+        let status = ralph(home.path(), &["fleet", "status"]).output().unwrap();
+        let shown = text(&status);
+        assert_eq!(status.status.code(), Some(code), "{settings}: {shown}");
+        assert!(shown.contains(expected), "{settings}: {shown}");
     }
 }
 
