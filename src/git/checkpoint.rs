@@ -138,25 +138,6 @@ impl Checkpoints {
         })
     }
 
-    /// Records where the checkpoints of a loop are that this machine did not take.
-    #[cfg(feature = "fleet")]
-    pub(crate) fn write_location(
-        scratch: &Path,
-        loop_id: &str,
-        common: &Path,
-    ) -> Result<(), String> {
-        let scratch = scratch.join("content");
-        let location = [
-            format!("refs/ralph/{loop_id}/\n").as_bytes(),
-            common.as_os_str().as_bytes(),
-        ]
-        .concat();
-        fs::create_dir_all(&scratch)
-            .and_then(|()| create_private(&scratch.join(LOCATION)))
-            .and_then(|mut file| file.write_all(&location))
-            .map_err(|error| format!("cannot write to {}: {error}", scratch.display()))
-    }
-
     /// Returns the numbers of the checkpoints, in order.
     pub(crate) fn numbers(&self) -> Result<Vec<u32>, String> {
         let names = self.names()?.into_iter();

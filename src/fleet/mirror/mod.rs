@@ -10,7 +10,7 @@ pub(crate) use code::{download, fill_repository};
 
 use super::error::FleetError;
 use super::exchange::{Exchange, LoopRecord, Piece, StreamKind};
-use crate::git::checkpoint::Checkpoints;
+use crate::git::TreeContent;
 use crate::lifecycle::error::CommandError;
 use crate::store::StateDir;
 use futures_util::StreamExt as _;
@@ -117,15 +117,17 @@ impl<E: Exchange> Mirror<E> {
         let root = root.root().join("code").join(&record.name);
         let bundles = download(&*self.exchange, copy.blobs(), &root.join("bundles")).await?;
         let repository = root.join("repository");
-        let fill = || {
+        let fill = || -> Result<(), String> {
             fill_repository(
                 &repository,
                 record,
                 &bundles,
                 self.scope.repository.as_deref(),
             )?;
-            let common = repository.join(".git");
-            Checkpoints::write_location(&copy.dir().git_scratch(), &record.id, &common)
+            let content = TreeContent::find(&repository, &copy.dir().git_scratch())?;
+            let content = content.ok_or("git does not recognize the repository")?;
+            // Records where the checkpoints are.
+            content.checkpoints(&record.id).map(drop)
         };
         fill().map_err(FleetError::Other)
     }
