@@ -3,6 +3,7 @@
 pub(crate) mod bus;
 #[cfg(feature = "fleet")]
 pub(crate) mod fleet;
+pub(crate) mod fleet_target;
 pub(crate) mod free_text;
 pub(crate) mod hook;
 pub(crate) mod lazy_args;
@@ -11,17 +12,20 @@ pub(crate) mod receipt;
 pub(crate) mod report;
 pub(crate) mod setting_flags;
 pub(crate) mod setup;
+mod steer;
 pub(crate) mod top;
 pub(crate) mod ui;
 mod views;
 
-use crate::config::units::{Millis, parse_text};
-use crate::config::{Layer, RunRequest, keys};
+use crate::config::units::parse_text;
+use crate::config::{Layer, RunRequest};
 use crate::engine::ExitCode;
 use clap::{Args, Parser, Subcommand};
+use fleet_target::FleetTarget;
 use lazy_args::LazyArgs;
 use setting_flags::SettingFlags;
 use std::path::PathBuf;
+pub(crate) use steer::{NamesArgs, RmArgs, SayArgs, SetArgs, WaitArgs};
 pub(crate) use views::{LogsArgs, LsArgs, ShowArgs};
 
 /// Run a coding agent again and again, each time with a fresh context, until the work is proven
@@ -144,6 +148,9 @@ pub(crate) enum Command {
         #[command(subcommand)]
         command: fleet::FleetCommand,
     },
+    /// Fetch the branch of a loop of the fleet
+    #[cfg(feature = "fleet")]
+    Fetch(fleet_target::FetchArgs),
     /// Run loops of the fleet on this machine
     #[cfg(feature = "fleet")]
     Worker(fleet::WorkerArgs),
@@ -314,6 +321,8 @@ pub(crate) struct ResumeArgs {
     pub(crate) no_tmux: bool,
     #[command(flatten)]
     pub(crate) output: OutputArgs,
+    #[command(flatten)]
+    pub(crate) fleet: FleetTarget,
 }
 
 /// Run the supervisor of a background loop
@@ -339,14 +348,6 @@ pub(crate) struct NameArgs {
     pub(crate) name: String,
 }
 
-/// The arguments of commands that take only the names of loops.
-#[derive(Debug, Args)]
-pub(crate) struct NamesArgs {
-    /// The loops
-    #[arg(id = "name", value_name = "NAME", required = true)]
-    pub(crate) names: Vec<String>,
-}
-
 /// `ralph status`
 #[derive(Debug, Args)]
 pub(crate) struct StatusArgs {
@@ -355,6 +356,8 @@ pub(crate) struct StatusArgs {
     /// Print one JSON object
     #[arg(long)]
     pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) fleet: FleetTarget,
 }
 
 /// The arguments of `ralph diff`.
@@ -368,6 +371,8 @@ pub(crate) struct DiffArgs {
     /// Print only the files, and how many of their lines changed
     #[arg(long)]
     pub(crate) stat: bool,
+    #[command(flatten)]
+    pub(crate) fleet: FleetTarget,
 }
 
 /// The arguments of `ralph rewind`.
@@ -379,75 +384,6 @@ pub(crate) struct RewindArgs {
     /// `undo` for the files before the last rewind
     #[arg(value_name = "N|best|undo")]
     pub(crate) to: String,
-}
-
-/// The arguments of `ralph set`.
-#[derive(Debug, Args)]
-pub(crate) struct SetArgs {
-    /// The loop
-    pub(crate) name: String,
-    #[arg(value_name = "LIMIT=VALUE", required = true, help = keys::limit_syntax())]
-    pub(crate) limits: Vec<String>,
-}
-
-/// The arguments of `ralph rm`.
-#[derive(Debug, Args)]
-#[expect(
-    clippy::struct_excessive_bools,
-    reason = "each is a separate command-line flag"
-)]
-pub(crate) struct RmArgs {
-    /// The loops
-    #[arg(
-        id = "name",
-        value_name = "NAME",
-        required_unless_present = "ended",
-        conflicts_with = "ended"
-    )]
-    pub(crate) names: Vec<String>,
-    /// Remove all loops that have ended, except those waiting for a person
-    #[arg(long)]
-    pub(crate) ended: bool,
-    /// Remove only loops that ended at least this long ago, for example 30d
-    #[arg(long, value_name = "D", requires = "ended", conflicts_with = "name")]
-    pub(crate) older_than: Option<Millis>,
-    /// Also remove the worktree and the branch that was created for it
-    #[arg(long, conflicts_with = "keep_worktree")]
-    pub(crate) worktree: bool,
-    /// Remove the loop but keep its worktree
-    #[arg(long)]
-    pub(crate) keep_worktree: bool,
-    /// Keep the loop's files in the workspace: task directory and check logs
-    #[arg(long)]
-    pub(crate) keep_files: bool,
-    /// Print what would be removed, and remove nothing
-    #[arg(long)]
-    pub(crate) dry_run: bool,
-    /// Remove the worktree even if it contains work that exists nowhere else, and loops whose
-    /// journal is damaged
-    #[arg(long)]
-    pub(crate) force: bool,
-}
-
-/// The arguments of `ralph say`.
-#[derive(Debug, Args)]
-pub(crate) struct SayArgs {
-    /// The loop
-    pub(crate) name: String,
-    /// The message
-    #[arg(required = true, value_parser = free_text::parser())]
-    pub(crate) text: Vec<String>,
-}
-
-/// The arguments of `ralph wait`.
-#[derive(Debug, Args)]
-pub(crate) struct WaitArgs {
-    /// The loops; with several, the worst ending sets the exit code
-    #[arg(id = "name", value_name = "NAME", required = true)]
-    pub(crate) names: Vec<String>,
-    /// Give up after this time, with exit code 4 [default: never]
-    #[arg(long, value_name = "D")]
-    pub(crate) timeout: Option<Millis>,
 }
 
 /// The arguments of `ralph blocked`.

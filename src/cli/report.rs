@@ -1,5 +1,6 @@
 //! The arguments of `ralph report` and `ralph stats`.
 
+use super::fleet_target::FleetTarget;
 use crate::config::units::Millis;
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
@@ -45,6 +46,8 @@ pub(crate) struct ReportArgs {
     /// Overwrite a file that is not a report
     #[arg(long)]
     pub(crate) force: bool,
+    #[command(flatten)]
+    pub(crate) fleet: FleetTarget,
 }
 
 /// What the rows of `ralph stats` are.
@@ -69,4 +72,6 @@ pub(crate) struct StatsArgs {
     /// Print one JSON object
     #[arg(long)]
     pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) fleet: FleetTarget,
 }

@@ -1,5 +1,6 @@
 //! The arguments of `ralph top`.
 
+use super::fleet_target::FleetTarget;
 use clap::Args;
 
 pub(super) const HELP: &str = "Keys: arrows and Enter open a loop, Tab switches its tabs, q goes back or quits, and ? lists all \
@@ -10,4 +11,6 @@ pub(super) const HELP: &str = "Keys: arrows and Enter open a loop, Tab switches 
 pub(crate) struct TopArgs {
     /// The loop whose page to open first
     pub(crate) name: Option<String>,
+    #[command(flatten)]
+    pub(crate) fleet: FleetTarget,
 }

@@ -1,5 +1,6 @@
 //! The arguments of `ralph ui`.
 
+use super::fleet_target::FleetTarget;
 use clap::Args;
 use std::net::IpAddr;
 
@@ -23,4 +24,6 @@ pub(crate) struct UiArgs {
     /// Let the page pause, resume and stop loops, and send messages to their agents
     #[arg(long)]
     pub(crate) control: bool,
+    #[command(flatten)]
+    pub(crate) fleet: FleetTarget,
 }

@@ -1,5 +1,6 @@
 //! The arguments of `ralph ls`, `ralph logs` and `ralph show`.
 
+use super::fleet_target::FleetTarget;
 use crate::config::units::Millis;
 use clap::Args;
 
@@ -22,6 +23,8 @@ pub(crate) struct LsArgs {
     /// List only loops of this repository
     #[arg(long)]
     pub(crate) here: bool,
+    #[command(flatten)]
+    pub(crate) fleet: FleetTarget,
 }
 
 /// The arguments of `ralph logs`.
@@ -49,6 +52,8 @@ pub(crate) struct LogsArgs {
     /// events
     #[arg(long, conflicts_with = "raw")]
     pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) fleet: FleetTarget,
 }
 
 /// The arguments of `ralph show`.
@@ -62,4 +67,6 @@ pub(crate) struct ShowArgs {
     /// Print a JSON object
     #[arg(long)]
     pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) fleet: FleetTarget,
 }

@@ -59,6 +59,7 @@ pub(crate) fn attach(name: &str) -> Result<ExitCode, CommandError> {
             all: false,
             since: None,
             json: false,
+            fleet: crate::cli::fleet_target::FleetTarget::default(),
         })?;
         return Ok(code);
     };

@@ -69,10 +69,21 @@ pub fn main(mut args: Vec<OsString>) -> std::process::ExitCode {
     let result = match Cli::try_parse_from(&args) {
         Ok(cli) => worktree_flag::reject_ambiguous_branch(&cli.command, &args)
             .and_then(|()| sandboxed::reject_in_sandbox(&cli.command))
-            .and_then(|()| dispatch(cli.command)),
+            .and_then(|()| run_command(cli.command, &args)),
         Err(error) => handle_parse_error(&error, &args),
     };
     result.unwrap_or_else(report_error).code().into()
+}
+
+/// Runs a command, on a mirror of the fleet if it asks for one.
+fn run_command(command: Command, args: &[OsString]) -> Result<ExitCode, CommandError> {
+    #[cfg(feature = "fleet")]
+    if let Some(result) = fleet::run_mirrored(&command, args) {
+        return result;
+    }
+    #[cfg(not(feature = "fleet"))]
+    let _ = args;
+    dispatch(command)
 }
 
 fn dispatch(command: Command) -> Result<ExitCode, CommandError> {
@@ -98,12 +109,16 @@ fn dispatch(command: Command) -> Result<ExitCode, CommandError> {
         Command::Set(args) => set::set(&args),
         Command::Say(args) => say::say(&args),
         Command::Wait(args) => wait::wait(&args),
+        #[cfg(feature = "fleet")]
+        Command::Rm(args) if args.fleet.fleet.is_some() => fleet::rm(&args),
         Command::Rm(args) => rm::rm(&args),
         Command::Done => markers::done(),
         Command::Blocked(args) => markers::blocked(&args.why.join(" ")),
         Command::Bus { command } => bus::bus(&command),
         #[cfg(feature = "fleet")]
         Command::Fleet { command } => fleet::fleet(&command),
+        #[cfg(feature = "fleet")]
+        Command::Fetch(args) => fleet::fetch(&args),
         #[cfg(feature = "fleet")]
         Command::Worker(args) => fleet::worker(&args),
         Command::Hook { command } => Ok(hook::hook(&command)),

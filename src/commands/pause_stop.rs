@@ -70,6 +70,15 @@ pub(crate) fn stop(names: &[String]) -> Result<ExitCode, CommandError> {
         let name = handle.dir.name();
         match watcher {
             Some(mut watcher) => wait_for_end(&handle, &mut watcher)?,
+            None if handle.state_dir.is_mirror() && handle.view.state.outcome().is_none() => {
+                inbox::append(&handle.dir, &STOP)?;
+                let when = match handle.liveness {
+                    Liveness::Idle => "when it is resumed",
+                    _ => "as soon as a worker takes it",
+                };
+                print_message(&format!("{name} will be stopped {when}\n"));
+                return Ok(ExitCode::Success);
+            }
             None if stop_without_runner(&handle)? => {}
             None => {
                 warn(format!(
@@ -95,6 +104,8 @@ pub(crate) fn stop(names: &[String]) -> Result<ExitCode, CommandError> {
 /// Asks the loop's runner to stop, and returns what to wait for; `None` if it has no runner.
 fn ask_to_stop(handle: &LoopHandle) -> Result<Option<LoopWatcher>, CommandError> {
     let has_runner = match handle.status() {
+        // Queued in the fleet: no worker may come for hours.
+        Status::Starting if handle.state_dir.is_mirror() => false,
         Status::Starting | Status::Running => !handle.is_in_session(),
         // Another command is resuming the loop.
         Status::Paused => handle.is_live(),
@@ -155,5 +166,8 @@ fn wait_for_end(handle: &LoopHandle, watcher: &mut LoopWatcher) -> Result<(), Co
     }
     // The runner paused the loop, or was killed, before it read the request.
     let handle = open_in(handle.state_dir.clone(), handle.dir.name())?;
+    if handle.state_dir.is_mirror() {
+        return Ok(());
+    }
     stop_without_runner(&handle).map(drop)
 }

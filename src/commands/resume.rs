@@ -126,7 +126,8 @@ fn resume_one(name: &str, args: &ResumeArgs) -> Result<ExitCode, CommandError> {
     }
     // The runner was killed after it decided on an ending and before it recorded the ending. Record
     // it now.
-    let must_finish = state.outcome().is_some() && !state.finished;
+    let is_recorded = state.finished || handle.state_dir.is_mirror();
+    let must_finish = state.outcome().is_some() && !is_recorded;
     if state.outcome().is_some() && !must_finish {
         check_would_continue(&handle, args)?;
     }
@@ -145,6 +146,14 @@ fn resume_one(name: &str, args: &ResumeArgs) -> Result<ExitCode, CommandError> {
             print_message(&format!("resumed ralph loop for {name}\n"));
             return Ok(ExitCode::Success);
         }
+    }
+    if handle.state_dir.is_mirror() {
+        // The process that keeps the mirror current puts the loop into the queue.
+        for request in &requests {
+            inbox::append(&handle.dir, request)?;
+        }
+        print_message(&format!("queued ralph loop for {name}\n"));
+        return Ok(ExitCode::Success);
     }
     check_can_start(&handle, args)?;
     if handle.view.header.background {

@@ -9,6 +9,7 @@ pub(crate) mod connection;
 pub(crate) mod driver;
 pub(crate) mod error;
 pub(crate) mod exchange;
+pub(crate) mod mirror;
 pub(crate) mod monitor;
 pub(crate) mod nats;
 pub(crate) mod submit;

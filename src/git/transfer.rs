@@ -233,3 +233,40 @@ impl Drop for LoopRefs<'_> {
         }
     }
 }
+
+/// Returns whether a repository has a commit.
+pub(crate) fn has_commit(repository: &Path, commit: &str) -> bool {
+    let object = format!("{commit}^{{commit}}");
+    look_at(repository, &["cat-file", "-e", &object]).is_ok_and(|output| output.code == Some(0))
+}
+
+/// Returns the tree of a commit.
+pub(crate) fn tree_of(repository: &Path, commit: &str) -> Option<String> {
+    let object = format!("{commit}^{{tree}}");
+    let output = look_at(repository, &["rev-parse", "--verify", "--quiet", &object]).ok()?;
+    trimmed_stdout(&output).filter(|tree| !tree.is_empty())
+}
+
+/// Fetches a loop's branch and checkpoints into the user's repository. Fails if the branch exists and
+/// has commits that the loop's does not contain, or if it is checked out and would change.
+pub(crate) fn fetch_loop(
+    repository: &Path,
+    from: &Path,
+    branch: &str,
+    loop_id: &str,
+) -> Result<(), String> {
+    let from = from.to_str().ok_or("the path is not valid UTF-8")?;
+    let branch = format!("refs/heads/{branch}:refs/heads/{branch}");
+    let checkpoints = format!("+refs/ralph/{loop_id}/*:refs/ralph/{loop_id}/*");
+    let args = [
+        "fetch",
+        "--quiet",
+        "--no-tags",
+        "--atomic",
+        "--",
+        from,
+        &branch,
+        &checkpoints,
+    ];
+    succeed(transfer(repository, &args)?)
+}

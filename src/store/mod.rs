@@ -30,6 +30,7 @@ mod name;
 #[cfg(feature = "cli")]
 mod notices;
 pub(crate) mod pending;
+mod placement;
 mod seal;
 pub(crate) mod starting;
 pub(crate) mod state_dir;
@@ -52,6 +53,7 @@ pub(crate) use lock::{FileLock, LockHolder, last_lock_holder, lock_holder};
 pub(crate) use loop_lock::{LockFileGuard, LoopLock, loop_holder, wait_until_loop_is_free};
 pub(crate) use name::is_valid_name;
 pub(crate) use pending::{event_from_message, view_with_inbox};
+pub(crate) use placement::FleetPlacement;
 pub(crate) use starting::{START_TIMEOUT, StartMark, is_starting};
 pub(crate) use state_dir::StateDir;
 

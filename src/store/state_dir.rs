@@ -62,6 +62,16 @@ impl StateDir {
         &self.root
     }
 
+    /// Returns the path of the lock that the process of a mirror holds.
+    pub(crate) fn mirror_lock(&self) -> PathBuf {
+        self.root.join("mirror.lock")
+    }
+
+    /// Returns whether this is a copy of loops that run elsewhere: no runner may start here.
+    pub(crate) fn is_mirror(&self) -> bool {
+        self.mirror_lock().exists()
+    }
+
     /// Returns the bus of a project. The project is the top directory of a repository, or a
     /// workspace outside any repository.
     pub(crate) fn project_bus(&self, project: &Path) -> Bus {

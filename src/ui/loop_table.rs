@@ -7,7 +7,7 @@ use super::table::{TableCell, TableColumn, TextTable};
 use super::{StyledText, TextStyle, one_line};
 use crate::engine::{Act, Liveness, Phase, Status};
 use crate::lifecycle::history::IterationActivity;
-use crate::store::{EndedLoop, LoopDir, LoopView};
+use crate::store::{EndedLoop, FleetPlacement, LoopDir, LoopView};
 use std::cmp::Reverse;
 use std::path::{Path, PathBuf};
 
@@ -17,6 +17,9 @@ const UNKNOWN_COST: &str = "?";
 const NAME_MIN: usize = 8;
 /// The fewest columns that are worth a column of repositories.
 const COLUMN_MIN: usize = 12;
+
+/// Where the column with the machine is, in a table of loops of the fleet.
+const HOST_COLUMN: usize = 2;
 
 /// A loop in the table.
 pub(crate) struct LoopRow {
@@ -32,6 +35,8 @@ pub(crate) struct LoopRow {
     pub(crate) repository: PathBuf,
     now: String,
     is_archived: bool,
+    /// The machine that runs the loop, or ran it last; `None` if this is not a loop of the fleet.
+    host: Option<String>,
 }
 
 impl LoopRow {
@@ -46,11 +51,17 @@ impl LoopRow {
             }
             None => String::new(),
         };
+        let placement = FleetPlacement::read(dir.path());
+        let waiting_for = placement.as_ref().and_then(FleetPlacement::waiting_for);
+        let status_text = match waiting_for {
+            Some(_) => "queued".to_owned(),
+            None => short_status(state, liveness),
+        };
         Self {
             name: header.name.clone(),
             parent: header.parent.clone(),
             status: state.status(liveness),
-            status_text: short_status(state, liveness),
+            status_text,
             iteration: state.iteration_label(state.iteration),
             cost: state.cost_text().unwrap_or_else(|| UNKNOWN_COST.into()),
             since_ms: if is_live {
@@ -59,8 +70,9 @@ impl LoopRow {
                 state.wall_ms
             },
             repository: state.plan.repository().to_owned(),
-            now,
+            now: waiting_for.unwrap_or(now),
             is_archived: false,
+            host: placement.map(|_| state.host.clone().unwrap_or_default()),
         }
     }
 
@@ -77,6 +89,7 @@ impl LoopRow {
             repository: ended.repository,
             now: ended.detail,
             is_archived: false,
+            host: None,
         }
     }
 
@@ -106,7 +119,7 @@ impl LoopRow {
         };
         let dim = self.is_archived.then_some(TextStyle::Dim);
         let style = dim.unwrap_or_else(|| status_style(self.status));
-        vec![
+        let mut cells = vec![
             TableCell::new(&loop_order::indented(&self.name, depth), dim),
             TableCell::new(&self.status_text, Some(style)),
             TableCell::new(&self.iteration, dim),
@@ -114,7 +127,11 @@ impl LoopRow {
             TableCell::new(&age(self.since_ms, now_ms), dim),
             TableCell::new(&path(&self.repository), dim),
             TableCell::new(&self.now, Some(TextStyle::Dim)),
-        ]
+        ];
+        if let Some(host) = &self.host {
+            cells.insert(HOST_COLUMN, TableCell::new(host, dim));
+        }
+        cells
     }
 }
 
@@ -165,7 +182,7 @@ pub(crate) fn table(
         .iter()
         .map(|row| (&row.name[..], row.parent.as_deref()))
         .collect();
-    let mut table = TextTable::new(&[
+    let mut titles = vec![
         ("NAME", TableColumn::CutEnd(NAME_MIN)),
         ("STATUS", TableColumn::Left),
         ("ITERATION", TableColumn::Left),
@@ -173,7 +190,11 @@ pub(crate) fn table(
         ("AGE", TableColumn::Left),
         ("REPOSITORY", TableColumn::CutStart(COLUMN_MIN)),
         ("NOW", TableColumn::Rest),
-    ]);
+    ];
+    if loops.iter().any(|row| row.host.is_some()) {
+        titles.insert(HOST_COLUMN, ("HOST", TableColumn::Left));
+    }
+    let mut table = TextTable::new(&titles);
     for (depth, at) in loop_order::in_order(&names) {
         table.push(loops[at].cells(depth, columns.is_some(), now_ms));
     }

@@ -12,8 +12,9 @@ use crate::engine::event::Request;
 use crate::engine::limits::LIMITS;
 use crate::engine::task_text::{task_name, task_verdict};
 use crate::engine::{Amount, Limit, Liveness, Outcome, Phase, State, Status};
-use crate::store::{LoopView, rfc3339};
+use crate::store::{FleetPlacement, LoopView, rfc3339};
 use serde_json::{Value, json};
+use std::path::Path;
 
 /// Returns a loop's status as a JSON object.
 pub(crate) fn object(view: &LoopView, liveness: Liveness, directory: &str) -> Value {
@@ -63,6 +64,13 @@ pub(crate) fn object(view: &LoopView, liveness: Liveness, directory: &str) -> Va
         "last_error": last.and_then(|last| last.error.as_deref()),
         "last_exit": last.map(|last| json!({"code": last.exit.code, "signal": last.exit.signal})),
     });
+    if let Some(placement) = FleetPlacement::read(Path::new(directory)) {
+        object["host"] = json!(state.host);
+        object["owner"] = json!(placement.owner);
+        object["epoch"] = json!(placement.epoch);
+        object["queued"] = json!(placement.queued);
+        object["refused"] = json!(placement.refused);
+    }
     for row in &LIMITS {
         if let Some(key) = row.key {
             object[key.replace('-', "_")] = match row.max(&state.plan.limits) {
@@ -161,6 +169,12 @@ pub(super) fn rows(view: &LoopView, liveness: Liveness, directory: &str) -> Vec<
         ("Iteration", state.iteration_label(state.iteration)),
         ("Started", date_time(header.created_ms)),
     ];
+    let placement = FleetPlacement::read(Path::new(directory));
+    if let Some(placement) = &placement {
+        rows.extend(state.host.clone().map(|host| ("Host", host)));
+        rows.extend(placement.owner.clone().map(|owner| ("Worker", owner)));
+        rows.extend(placement.waiting_for().map(|why| ("Queued", why)));
+    }
     rows.extend(progress_rows(state, running));
     rows.extend(proof_rows(state));
     rows.extend(outcome_text::better(&header.name, state).map(|text| ("Better", text)));
@@ -173,6 +187,11 @@ pub(super) fn rows(view: &LoopView, liveness: Liveness, directory: &str) -> Vec<
     rows.push(("Workspace", state.plan.workspace.display().to_string()));
     if let Some(worktree) = &state.plan.worktree {
         rows.push(("Worktree", worktree_text::location(worktree, state)));
+    }
+    if placement.is_some() {
+        // Paths of another machine, and a directory that is about to be removed, are of no use here.
+        rows.push(("Fetch", format!("ralph fetch {} --fleet", header.name)));
+        return rows;
     }
     rows.extend(worktree_text::unsaved(state, running).map(|text| ("Unsaved", text)));
     if let Some(worktree) = &state.plan.worktree {

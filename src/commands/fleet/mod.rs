@@ -1,11 +1,15 @@
 //! `ralph fleet`: starts a server to try a fleet, checks a fleet, and shows what it does.
 
 mod doctor;
+mod fetch;
+mod mirrored;
 mod status;
 mod submit;
 mod up;
 mod worker;
 
+pub(crate) use fetch::{fetch, rm};
+pub(crate) use mirrored::run_mirrored;
 pub(crate) use submit::spawn_in_fleet;
 pub(crate) use worker::worker;
 
