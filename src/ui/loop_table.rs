@@ -38,14 +38,7 @@ impl LoopRow {
     pub(crate) fn new(dir: &LoopDir, view: &LoopView, liveness: Liveness) -> Self {
         let LoopView { header, state, .. } = view;
         let is_live = liveness != Liveness::Idle && state.outcome().is_none();
-        let now = match state.outcome_summary() {
-            Some(outcome) => outcome.detail,
-            None if is_live => now_doing(dir, view).unwrap_or_default(),
-            None if state.status(liveness) == Status::Crashed => {
-                format!("killed in iteration {}", state.iteration)
-            }
-            None => String::new(),
-        };
+        let now = current_text(dir, view, liveness);
         Self {
             name: header.name.clone(),
             parent: header.parent.clone(),
@@ -115,6 +108,19 @@ impl LoopRow {
             TableCell::new(&path(&self.repository), dim),
             TableCell::new(&self.now, Some(TextStyle::Dim)),
         ]
+    }
+}
+
+/// Says what a loop does, or why it does nothing.
+pub(super) fn current_text(dir: &LoopDir, view: &LoopView, liveness: Liveness) -> String {
+    let state = &view.state;
+    match state.outcome_summary() {
+        Some(outcome) => outcome.detail,
+        None if liveness != Liveness::Idle => now_doing(dir, view).unwrap_or_default(),
+        None if state.status(liveness) == Status::Crashed => {
+            format!("killed in iteration {}", state.iteration)
+        }
+        None => String::new(),
     }
 }
 

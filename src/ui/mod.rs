@@ -22,6 +22,7 @@ mod label_text;
 mod live_area;
 mod live_line;
 mod look_text;
+mod loop_notes;
 mod loop_order;
 pub(crate) mod loop_table;
 mod markdown;
