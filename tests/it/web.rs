@@ -799,6 +799,56 @@ fn the_past_of_a_loop_has_its_events_and_notes() {
     assert_eq!(answer.expect("an answer")["text"], "tabs");
 }
 
+#[test]
+fn many_loops_arrive_in_parts_until_none_is_unread() {
+    let test = Test::new();
+    let once = ["-m", "1", "--no-promise", "--", "true"];
+    test.ralph(&[&["run", "x", "--name", "loop-000"][..], &once].concat())
+        .exits(0);
+    let from = test.loop_dir("loop-000");
+    for number in 1..150 {
+        let name = format!("loop-{number:03}");
+        let to = test.loop_dir(&name);
+        std::fs::create_dir(&to).unwrap();
+        let journal = test.read_loop("loop-000", "journal.jsonl");
+        let journal = journal.replace("\"loop-000\"", &format!("\"{name}\""));
+        std::fs::write(to.join("journal.jsonl"), journal).unwrap();
+        std::fs::copy(from.join("lock"), to.join("lock")).unwrap();
+    }
+    let page = Page::start(&test, &[]);
+    let mut stream = TcpStream::connect(("127.0.0.1", page.port)).unwrap();
+    stream
+        .set_read_timeout(Some(Duration::from_secs(60)))
+        .unwrap();
+    write!(
+        stream,
+        "GET /api/events HTTP/1.1\r\nHost: localhost\r\n{}\r\n\r\n",
+        page.bearer()
+    )
+    .unwrap();
+    let (mut names, mut unread) = (std::collections::BTreeSet::new(), 150);
+    for line in BufReader::new(stream).lines() {
+        let line = line.unwrap();
+        let Some(data) = line.strip_prefix("data: ") else {
+            continue;
+        };
+        let event: Value = serde_json::from_str(data).unwrap();
+        for row in event["loops"].as_array().unwrap() {
+            assert_eq!(row["status"], "done", "{row}");
+            names.insert(row["name"].as_str().unwrap().to_owned());
+        }
+        let left = event["unread"].as_u64().unwrap();
+        assert_eq!(names.len() as u64 + left, 150);
+        assert!(left <= unread);
+        unread = left;
+        if unread == 0 {
+            break;
+        }
+    }
+    assert_eq!(names.len(), 150);
+    assert_eq!(page.api("loops")["loops"].as_array().unwrap().len(), 150);
+}
+
 /// Returns a value from `/proc/PID/status`, in kilobytes.
 #[cfg(target_os = "linux")]
 fn kilobytes(pid: u32, key: &str) -> u64 {

@@ -164,7 +164,7 @@ fn last_words(html: &mut Html, one: &PastIteration, activity: &IterationActivity
         return;
     }
     html.tag("<h3>Last words</h3><blockquote>");
-    let left = html.text_max(&words, max);
+    let left = html.words_max(&words, max);
     html.tag("</blockquote>\n");
     note_cut(html, left, None);
 }
@@ -198,7 +198,10 @@ fn acts(
             RowKind::Failure => "<li class=\"tool failure\">",
             RowKind::Note => "<li class=\"note\">",
         });
-        left += html.text_max(&row.text, room);
+        left += match row.kind {
+            RowKind::Text => html.words_max(&row.text, room),
+            _ => html.text_max(&row.text, room),
+        };
         html.tag("</li>\n");
     }
     html.tag("</ol>");
