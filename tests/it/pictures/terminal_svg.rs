@@ -18,6 +18,10 @@ const COLORS: [&str; 16] = [
 
 /// How a cell is drawn.
 #[derive(Clone, Default, PartialEq)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "a terminal sets each of them on its own"
+)]
 struct CellStyle {
     front: Option<String>,
     back: Option<String>,
@@ -65,7 +69,9 @@ pub(super) fn svg(title: &str, screen: &str) -> String {
     );
     for (at, row) in rows.iter().enumerate() {
         let y = TITLE + at as f64 * CELL.1;
-        row.iter().for_each(|run| draw(&mut svg, run, y));
+        for run in row {
+            draw(&mut svg, run, y);
+        }
     }
     svg.push_str("</svg>\n");
     svg
