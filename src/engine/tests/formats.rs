@@ -224,11 +224,9 @@ fn counts_have_the_right_plural() {
 /// Returns events and their lines in the journal, which later versions must be able to read.
 #[expect(clippy::too_many_lines, reason = "a table")]
 fn lines() -> Vec<(Event, &'static str)> {
+    let (code, signal) = (None, Some(9));
     let report = AgentReport {
-        exit: ProcessExit {
-            code: None,
-            signal: Some(9),
-        },
+        exit: ProcessExit { code, signal },
         ms: 5,
         signals: TextSignals {
             promised: true,
