@@ -337,10 +337,10 @@ fn a_person_s_window_outlives_the_iteration_in_which_it_was_opened() {
         assert!(is_open, "{done:?}");
         assert!(is_swept, "{done:?}");
         if !is_killed {
-            let line = format!(
+            let named = format!(
                 "left open in ralph's tmux server, by the agent or by you: 1 window (process {person})"
             );
-            done.exits(0).says(&line);
+            done.exits(0).says(&named);
             let report = &test.events("a", "ended")[0]["report"];
             assert_eq!(report["windows"], json!([person]), "{report}");
         }
