@@ -303,6 +303,13 @@ impl Runner<'_> {
         }
     }
 
+    /// Returns the windows that were opened while the agent ran, and are still open.
+    fn windows_of_iteration(&self) -> Vec<u32> {
+        let started = self.rec.state.process.map(|agent| agent.start_time);
+        let exemptions = self.reactor.scope().exemptions();
+        started.map_or_else(Vec::new, |at| exemptions.windows_since(at))
+    }
+
     /// Records the end of an iteration: the agent's exit status, its parsed output and its markers.
     pub(super) fn agent_ended(
         &mut self,
@@ -336,6 +343,7 @@ impl Runner<'_> {
                 .filter(|text| !text.is_empty()),
             orphans: result.orphans,
             survivors: result.survivors,
+            windows: self.windows_of_iteration(),
             ..AgentReport::default()
         };
         report.note.clone_from(&output.note);

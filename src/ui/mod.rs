@@ -19,6 +19,7 @@ mod iteration_row;
 pub(crate) mod key_input;
 mod key_rows;
 mod label_text;
+mod left_behind_text;
 mod live_area;
 mod live_line;
 mod look_text;
