@@ -289,3 +289,29 @@ fn the_id_after_the_checks_is_that_of_the_checkpoint_if_they_write_nothing() {
     repo.write(".env", "A=1\n");
     assert_eq!(content.id().unwrap(), with_secret);
 }
+
+#[test]
+fn a_tree_with_a_listing_of_any_length_is_rewound() {
+    let repo = Repo::new();
+    // Long paths make a long listing with few files.
+    let dir: PathBuf = std::iter::repeat_n("d".repeat(250), 14).collect();
+    fs::create_dir_all(repo.dir.join(&dir)).unwrap();
+    let name = "f".repeat(180);
+    for number in 0..18_000 {
+        fs::write(repo.dir.join(&dir).join(format!("{name}{number}")), "").unwrap();
+    }
+    repo.write("ignored", "");
+    repo.write(".gitignore", "ignored\n");
+    repo.write("changed", "before");
+    let start = repo.checkpoint("0");
+    repo.write("changed", "after");
+    // The file that is not ignored any more is looked up in the listing.
+    repo.write(".gitignore", "");
+    let (changed, kept) = repo.rewind(&start);
+    assert_eq!(changed, ["M .gitignore", "M changed"]);
+    assert_eq!(kept, ["ignored"]);
+    assert_eq!(
+        fs::read_to_string(repo.dir.join("changed")).unwrap(),
+        "before"
+    );
+}
