@@ -28,7 +28,7 @@ pub(crate) mod view;
 pub(crate) use baseline::Baseline;
 pub(crate) use recorded::RecordedState;
 pub(crate) use scope::BaselineSpec;
-pub(crate) use settings_paths::SettingsPaths;
+pub(crate) use settings_paths::VariablePaths;
 pub(crate) use snapshot::FileSnapshot;
 pub(crate) use sources::{GARBLED, SourceFiles};
 

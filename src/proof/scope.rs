@@ -3,7 +3,7 @@
 use super::check_script::{add_sourced, scripts};
 use super::encoding::{ManifestReader, put_bytes, put_number};
 use super::manifest::as_path;
-use super::settings_paths::SettingsPaths;
+use super::settings_paths::VariablePaths;
 use crate::git;
 use crate::git::ignored::IgnoredPaths;
 use std::io;
@@ -18,7 +18,7 @@ pub(crate) struct BaselineSpec<'a> {
     /// The directories of `PATH`.
     pub(crate) path_dirs: Vec<PathBuf>,
     /// Where tools look for settings besides the home directory.
-    pub(crate) settings: SettingsPaths,
+    pub(crate) settings: VariablePaths,
     /// The commands of the checks.
     pub(crate) checks: Vec<&'a str>,
     /// Patterns of further guards, from `--protect`.
@@ -35,7 +35,7 @@ pub(super) struct Scope {
     pub(super) workspace: PathBuf,
     pub(super) home: Option<PathBuf>,
     pub(super) path_dirs: Vec<PathBuf>,
-    pub(super) settings: SettingsPaths,
+    pub(super) settings: VariablePaths,
     /// The scripts that the checks execute, whether or not they exist.
     pub(super) scripts: Vec<PathBuf>,
     pub(super) own: Vec<PathBuf>,
@@ -133,11 +133,11 @@ impl Scope {
             protect: read_list(from, |text| String::from_utf8_lossy(text).into_owned())?,
             ignored: IgnoredPaths::new(read_list(from, <[u8]>::to_vec)?),
             has_git: from.number()? != 0,
-            settings: SettingsPaths::default(),
+            settings: VariablePaths::default(),
         };
         if !is_first_format {
             let dirs = read_paths(from)?;
-            scope.settings = SettingsPaths {
+            scope.settings = VariablePaths {
                 dirs: dirs.into_iter().zip(read_paths(from)?).collect(),
                 files: read_paths(from)?,
                 modules: read_paths(from)?,

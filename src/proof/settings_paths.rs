@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 /// What the variables of `presets/guards.toml` name. All paths are absolute.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct SettingsPaths {
+pub(crate) struct VariablePaths {
     /// Directories of settings, each with its usual place in the home directory.
     pub(super) dirs: Vec<(PathBuf, PathBuf)>,
     pub(super) files: Vec<PathBuf>,
@@ -17,7 +17,7 @@ pub(crate) struct SettingsPaths {
     pub(super) environments: Vec<PathBuf>,
 }
 
-impl SettingsPaths {
+impl VariablePaths {
     /// Finds them by this process's variables, which the checks get as well.
     pub(crate) fn of_process() -> Self {
         Self::find(|name| std::env::var_os(name))

@@ -8,7 +8,7 @@ mod walks;
 use super::baseline::CopyCaps;
 use super::scope::Scope;
 use super::touched::Touched;
-use super::{Baseline, BaselineSpec, SettingsPaths, ViewContent};
+use super::{Baseline, BaselineSpec, VariablePaths, ViewContent};
 use crate::engine::touched::{FileChange, TouchedList};
 use std::collections::BTreeMap;
 use std::fs;
@@ -98,7 +98,7 @@ impl Site {
                 "relative".into(),
                 workspace.join("node_modules/.bin"),
             ],
-            settings: SettingsPaths::find(|name| {
+            settings: VariablePaths::find(|name| {
                 let found = self.variables.iter().find(|(known, _)| *known == name)?;
                 let value = found.1;
                 Some(if value.starts_with('/') {

@@ -170,7 +170,7 @@ fn a_workspace_in_a_hidden_directory_of_the_home_directory_is_not_listed_twice()
         workspace: &workspace,
         home: Some(&home),
         path_dirs: Vec::new(),
-        settings: super::SettingsPaths::default(),
+        settings: super::VariablePaths::default(),
         checks: Vec::new(),
         protect: &[],
         own: Vec::new(),
