@@ -224,11 +224,13 @@ impl State {
         self.request = request;
         // The loop's worktree is still committed, unless the user asks again.
         let commits_worktree = self.next_scm_task() == Some(self.worktree_task()) && !pressed;
+        let awaits_checkpoint = self.awaits_checkpoint();
         match &mut self.phase {
             Phase::Running { started: true, .. } if request.is_immediate() => {
                 self.kill(IterationEnd::Stopped);
             }
             Phase::Killing { hard, .. } => *hard |= pressed,
+            Phase::Checking if awaits_checkpoint && !pressed => {}
             Phase::Checking | Phase::Looking if request.is_immediate() => {
                 self.run_scm_tasks_or_proceed();
             }

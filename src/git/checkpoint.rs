@@ -169,20 +169,20 @@ impl Checkpoints {
         }))
     }
 
-    /// Returns the changes from one tree to another, as a patch or as statistics of `columns`
-    /// columns.
+    /// Returns a file with the changes from one tree to another, as a patch or as statistics of
+    /// `columns` columns.
     pub(crate) fn diff(
         &self,
         from: &str,
         to: &str,
         columns: Option<usize>,
-    ) -> Result<Vec<u8>, String> {
+    ) -> Result<fs::File, String> {
         let shadow = ShadowRepository::without_tree(&self.scratch, &self.common.join("objects"));
         let stat = columns.map(|columns| format!("--stat={columns}"));
         let format = stat.as_deref().unwrap_or("--patch");
         let fixed = ["diff", "--no-ext-diff", "--no-textconv", format];
         let args = [&fixed[..], &DIFF_OPTIONS, &[from, to, "--"]].concat();
-        Ok(shadow.git(&args)?.stdout)
+        shadow.git_to_file(&args)
     }
 
     /// Returns the files that differ between two trees, by name.

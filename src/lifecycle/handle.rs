@@ -11,6 +11,7 @@ use crate::process::tree::{parent, start_time};
 use crate::process::{lock_users, orphans};
 use crate::proof::view::View;
 #[cfg(feature = "cli")]
+use crate::sandbox::hooks;
 use crate::store::cache;
 use crate::store::{
     LockHolder, LoopDir, LoopLock, LoopView, StateDir, StoreError, is_starting, loop_holder,
@@ -136,6 +137,7 @@ impl LoopHandle {
             )
         };
         self.warnings.extend(describe_sweep(&what, &result));
+        hooks::remove_created(&self.dir.created_hooks());
         for scratch in [self.dir.view_scratch(), self.dir.verify_scratch()] {
             if let Err(error) = View::recover(&scratch) {
                 self.warnings.push(format!(

@@ -11,6 +11,9 @@ use crate::git::checkpoint::{Checkpoints, FileDiffStat};
 use crate::store::activity::{ActivityItem, ActivityReader};
 use crate::store::{JournalLine, LoopDir, LoopView, Result, cache};
 
+/// The largest patch that is read as a whole, in bytes.
+const PATCH_MAX: usize = 64 << 20;
+
 /// A loop's past and present.
 pub(crate) struct LoopHistory {
     pub(crate) dir: LoopDir,
@@ -149,11 +152,11 @@ impl LoopHistory {
 
     /// Returns the changes between two trees as a patch. Fails if the checkpoints are gone, or if
     /// the patch is too long.
-    pub(crate) fn patch(&self, (from, to): (&str, &str)) -> std::result::Result<String, String> {
-        let checkpoints = Checkpoints::find(&self.dir.git_scratch());
-        let checkpoints = checkpoints.ok_or("its checkpoints are gone")?;
-        let patch = checkpoints.diff(from, to, None)?;
-        Ok(String::from_utf8_lossy(&patch).into_owned())
+    pub(crate) fn patch(&self, trees: (&str, &str)) -> std::result::Result<String, String> {
+        match self.patch_start(trees, PATCH_MAX)? {
+            (patch, false) => Ok(patch),
+            _ => Err("too many changes".into()),
+        }
     }
 
     /// Returns the first `max` bytes of the changes between two trees as a patch, and whether it was

@@ -12,11 +12,12 @@ use crate::agent::pipeline::{AgentOutput, OutputPipeline, OutputTail};
 use crate::agent::redact::Redactor;
 use crate::agent::script;
 use crate::engine::event::{AgentReport, Fault, Marker};
-use crate::engine::plan::PromptDelivery;
+use crate::engine::plan::{PromptDelivery, Sandbox};
 use crate::engine::usage::Tokens;
 use crate::engine::{Event, ProcessIdentity, format};
 use crate::os::{program, regular_file};
 use crate::process::{orphans, tree};
+use crate::sandbox::hooks::SandboxHooks;
 use crate::sandbox::{Confinement, SandboxRequest};
 use crate::terminal::emulator::TerminalOptions;
 use regex::Regex;
@@ -239,8 +240,13 @@ impl Runner<'_> {
                 .into_iter()
                 .chain(files)
                 .collect(),
+            caches: self.task_dir.path().join("cache"),
         };
         request.create_dirs();
+        if kind == Sandbox::Bwrap {
+            let create = || SandboxHooks::create(&plan.workspace, &self.rec.dir.created_hooks());
+            self.hooks.get_or_init(create);
+        }
         Ok(Some(Confinement::prepare(&request)?))
     }
 

@@ -12,7 +12,7 @@ use crate::engine::look::SecondLook;
 use crate::engine::touched::TouchedFiles;
 use crate::engine::{Effect, Event};
 use crate::proof::view::{View, ViewRequest};
-use crate::proof::{Baseline, BaselineSpec};
+use crate::proof::{Baseline, BaselineSpec, VariablePaths};
 use std::path::PathBuf;
 
 impl Runner<'_> {
@@ -32,6 +32,7 @@ impl Runner<'_> {
             workspace: &plan.workspace,
             home: home.as_deref(),
             path_dirs: path_dirs(),
+            settings: VariablePaths::of_process(),
             checks: commands.iter().map(String::as_str).collect(),
             protect: &plan.proof.protect,
             own: self.own_paths(),
