@@ -1,9 +1,11 @@
 //! `ralph top`, driven by keys in a window of a real tmux.
 
-use crate::kit::{Test, until};
+use crate::kit::{Test, signal, until};
 use crate::night::MORNING_MS;
+use crate::pty::open_terminal;
 use crate::snap::assert_snapshot;
 use crate::spawn::{tmux, until_status};
+use std::fs;
 
 const RALPH: &str = env!("CARGO_BIN_EXE_ralph");
 
@@ -173,6 +175,123 @@ fn keys_watch_and_steer_a_loop_and_the_terminal_is_restored() {
     press(&test, &["q"]);
     let after = until_shown(&test, &["exit 0", " icanon"]);
     assert!(!after.contains("ralph top"), "{after}");
+}
+
+#[test]
+fn a_loop_is_attached_and_resumed_from_the_list() {
+    let test = Test::new().script(WAITS);
+    // First, because the environment of a tmux server is that of the command which starts it.
+    open(&test, (80, 24), &[], &format!("exec {RALPH} top"));
+    let args = ["--name", "cart", "-m", "2", "--no-promise"];
+    let agent = ["--agent", "script:../agent.script"];
+    test.ralph(&[&["spawn", "x"], &args[..], &agent].concat())
+        .exits(0);
+    until_shown(&test, &["▶ 1 running", "cart"]);
+    press(&test, &["t"]);
+    until_shown(&test, &["detaches", "Iteration 1/2"]);
+    press(&test, &["C-b", "d"]);
+    until_shown(&test, &["ralph top", "STATE", "cart"]);
+    press(&test, &["p"]);
+    until_shown(&test, &["pausing"]);
+    test.write("go", "");
+    until_status(&test, "cart", "paused");
+    until_shown(&test, &["? 1 waiting for you"]);
+    press(&test, &["r"]);
+    until("the end", || test.status("cart")["current_iteration"] == 2);
+    press(&test, &["q"]);
+    until_status(&test, "cart", "failed");
+}
+
+#[test]
+fn a_loop_that_ran_in_the_foreground_takes_the_terminal_when_it_is_resumed() {
+    let script = "iteration 1\n blocked Which one?\niteration *\n say at work\n exit 7\n";
+    let test = Test::new().script(script);
+    let agent = ["--agent", "script:../agent.script"];
+    let args = [
+        "run",
+        "x",
+        "--name",
+        "front",
+        "-m",
+        "2",
+        "--max-failures",
+        "1",
+    ];
+    test.ralph(&[&args[..], &agent].concat()).exits(3);
+    open(&test, (80, 24), &[], &format!("exec {RALPH} top"));
+    until_shown(&test, &["front", "blocked"]);
+    press(&test, &["a"]);
+    until_shown(&test, &["Which one?"]);
+    type_text(&test, "the first");
+    press(&test, &["Enter"]);
+    until_shown(&test, &["at work", "press Enter to return"]);
+    press(&test, &["Enter"]);
+    until_shown(&test, &["ralph top", "✘ 1 failed"]);
+    press(&test, &["o"]);
+    // Not in the current directory, which may be a repository.
+    let report = test.loop_dir("front").join("report.html");
+    until("the report", || report.exists());
+    press(&test, &["q"]);
+    until("the end of tmux", || tmux(&test, &["ls"]).is_empty());
+    assert_eq!(test.events("front", "answered").len(), 1);
+}
+
+#[test]
+fn archived_loops_are_listed_on_request_and_cannot_be_steered() {
+    let test = Test::new();
+    test.ralph(&crate::kit::RUN_ONCE).exits(0);
+    test.ralph(&crate::kit::RUN_ONCE).exits(0);
+    open(&test, (100, 30), &[], &format!("exec {RALPH} top"));
+    let rows = until_shown(&test, &["✔ a ", "1 loop"]);
+    assert!(!rows.contains("archived"), "{rows}");
+    press(&test, &["A"]);
+    until_shown(&test, &["2 loops", "with archived", "archived  "]);
+    press(&test, &["End"]);
+    press(&test, &["p"]);
+    until_shown(&test, &["is archived: a newer loop has its name"]);
+    press(&test, &["Enter"]);
+    until_shown(&test, &["1 Activity", "iteration 1 · "]);
+    press(&test, &["C-c"]);
+    until("the end of tmux", || tmux(&test, &["ls"]).is_empty());
+    // The other views read it by the name of its directory.
+    let all = test.ralph(&["ls", "--all", "--names"]).exits(0).out;
+    let name = all.lines().find(|name| *name != "a").unwrap();
+    for view in ["status", "show", "logs"] {
+        test.ralph(&[view, name]).exits(0);
+    }
+}
+
+/// A terminal whose user reads nothing is as slow as can be.
+#[test]
+fn a_terminal_that_reads_nothing_slows_no_loop_and_top_still_ends() {
+    let test = Test::new().script("iteration *\n flood 8MiB\n");
+    let args = ["--name", "a", "-m", "3", "--no-promise", "--no-tmux"];
+    let agent = ["--agent", "script:../agent.script"];
+    test.ralph(&[&["spawn", "x"], &args[..], &agent].concat())
+        .exits(0);
+    // One screen is more than a terminal buffers.
+    let (controller, terminal) = open_terminal(500, 400);
+    let mut command = test.ralph_command(&["top", "a"]);
+    command.stdin(terminal.try_clone().unwrap());
+    command.stdout(terminal.try_clone().unwrap());
+    let mut top = command.stderr(terminal).spawn().unwrap();
+    drop(command);
+    until("a loop that ends", || {
+        test.status("a")["status"] != "running" && test.status("a")["status"] != "starting"
+    });
+    assert_eq!(test.status("a")["current_iteration"], 3);
+    let status = fs::read_to_string(format!("/proc/{}/status", top.id())).unwrap();
+    let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    let peak: u64 = peak
+        .unwrap()
+        .trim()
+        .trim_end_matches(" kB")
+        .parse()
+        .unwrap();
+    assert!(peak < 300 << 10, "{peak} KiB");
+    signal(top.id(), "TERM");
+    until("the end of top", || top.try_wait().unwrap().is_some());
+    drop(controller);
 }
 
 #[test]
