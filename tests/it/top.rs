@@ -20,21 +20,21 @@ fn open(test: &Test, (columns, rows): (u16, u16), variables: &[(&str, &str)], co
     tmux.env("LC_ALL", "C.UTF-8").env("TZ", "UTC");
     tmux.envs(variables.iter().copied());
     tmux.args(["-u", "-f", "/dev/null", "-L", "ralph"]);
-    tmux.args(["new-session", "-d", "-s", "top"]);
+    tmux.args(["new-session", "-d", "-s", "screen"]);
     let started = tmux.args(size).arg(command).status();
     assert!(started.unwrap().success());
 }
 
 fn press(test: &Test, keys: &[&str]) {
-    tmux(test, &[&["send-keys", "-t", "top"], keys].concat());
+    tmux(test, &[&["send-keys", "-t", "screen"], keys].concat());
 }
 
 fn type_text(test: &Test, typed: &str) {
-    tmux(test, &["send-keys", "-l", "-t", "top", "--", typed]);
+    tmux(test, &["send-keys", "-l", "-t", "screen", "--", typed]);
 }
 
 fn shown(test: &Test) -> String {
-    tmux(test, &["capture-pane", "-p", "-t", "top"])
+    tmux(test, &["capture-pane", "-p", "-t", "screen"])
 }
 
 /// Waits until the window contains all of these texts, and returns what it shows.
@@ -169,37 +169,12 @@ fn keys_watch_and_steer_a_loop_and_the_terminal_is_restored() {
     until_shown(&test, &["■ cart"]);
     tmux(
         &test,
-        &["resize-window", "-t", "top", "-x", "100", "-y", "30"],
+        &["resize-window", "-t", "screen", "-x", "100", "-y", "30"],
     );
     until_shown(&test, &["a answer"]);
     press(&test, &["q"]);
     let after = until_shown(&test, &["exit 0", " icanon"]);
     assert!(!after.contains("ralph top"), "{after}");
-}
-
-#[test]
-fn a_loop_is_attached_and_resumed_from_the_list() {
-    let test = Test::new().script(WAITS);
-    // First, because the environment of a tmux server is that of the command which starts it.
-    open(&test, (80, 24), &[], &format!("exec {RALPH} top"));
-    let args = ["--name", "cart", "-m", "2", "--no-promise"];
-    let agent = ["--agent", "script:../agent.script"];
-    test.ralph(&[&["spawn", "x"], &args[..], &agent].concat())
-        .exits(0);
-    until_shown(&test, &["▶ 1 running", "cart"]);
-    press(&test, &["t"]);
-    until_shown(&test, &["detaches", "Iteration 1/2"]);
-    press(&test, &["C-b", "d"]);
-    until_shown(&test, &["ralph top", "STATE", "cart"]);
-    press(&test, &["p"]);
-    until_shown(&test, &["pausing"]);
-    test.write("go", "");
-    until_status(&test, "cart", "paused");
-    until_shown(&test, &["? 1 waiting for you"]);
-    press(&test, &["r"]);
-    until("the end", || test.status("cart")["current_iteration"] == 2);
-    press(&test, &["q"]);
-    until_status(&test, "cart", "failed");
 }
 
 #[test]
@@ -303,7 +278,7 @@ fn a_terminal_without_unicode_gets_only_ascii() {
     open(&test, (80, 24), &variables, &command);
     let rows = until_shown(&test, &["ralph top", " a ", "Enter open"]);
     assert!(rows.is_ascii(), "{rows}");
-    let colored = tmux(&test, &["capture-pane", "-e", "-p", "-t", "top"]);
+    let colored = tmux(&test, &["capture-pane", "-e", "-p", "-t", "screen"]);
     let is_colored = (0..=8).any(|color| colored.contains(&format!("\x1b[3{color}")));
     assert!(!is_colored, "{colored:?}");
     press(&test, &["C-c"]);
