@@ -1,6 +1,6 @@
 //! `ralph diff`: shows what changed between two checkpoints of a loop.
 
-use super::open_loop::open;
+use super::open_loop::open_to_read;
 use crate::cli::DiffArgs;
 use crate::engine::{ExitCode, State};
 use crate::git::checkpoint::{Checkpoint, Checkpoints, UNDO};
@@ -18,7 +18,7 @@ const COLUMNS: usize = 80;
 
 pub(crate) fn diff(args: &DiffArgs) -> Result<ExitCode, CommandError> {
     let (from, to) = parse_range(args)?;
-    let handle = open(&args.name)?;
+    let handle = open_to_read(&args.name)?;
     let checkpoints = LoopCheckpoints::find(&handle)?;
     let from = checkpoints.get(from.unwrap_or("0"))?;
     let to = match to {

@@ -192,6 +192,17 @@ impl<'a> ShadowRepository<'a> {
         self.git_with_stdin(args, self.input(input)?)
     }
 
+    /// Runs git with a few bytes on its standard input. Unlike [`Self::git_with_input`], this writes
+    /// no file, so that readers of a loop can use it. The bytes must fit in a pipe.
+    pub(super) fn git_with_pipe(&self, args: &[&str], input: &[u8]) -> Result<GitOutput, String> {
+        let pipe = io::pipe().and_then(|(reader, mut writer)| {
+            writer.write_all(input)?;
+            Ok(reader)
+        });
+        let reader = pipe.map_err(|error| format!("cannot write to git: {error}"))?;
+        self.git_with_stdin(args, reader.into())
+    }
+
     /// Returns a standard input with these bytes. A file, because git and ralph could wait for each
     /// other at the two ends of a pipe.
     pub(super) fn input(&self, bytes: &[u8]) -> Result<Stdio, String> {

@@ -59,6 +59,25 @@ impl LoopHandle {
         Ok(handle)
     }
 
+    /// Opens a loop for a command that only reads it. If there is no loop of this name, opens the
+    /// newest archived one that had it, or whose directory has it.
+    #[cfg(feature = "cli")]
+    pub(crate) fn open_to_read(name: &str) -> Result<Self, CommandError> {
+        let state_dir = StateDir::locate()?;
+        let missing = match state_dir.find_loop(name) {
+            Ok(_) => return Self::open_in(state_dir, name),
+            Err(error) => error,
+        };
+        let dir = state_dir.find_archived(name).ok_or(missing)?;
+        Ok(Self {
+            view: cache::read(&dir)?,
+            state_dir,
+            dir,
+            liveness: Liveness::Idle,
+            warnings: Vec::new(),
+        })
+    }
+
     /// Opens a loop like [`LoopHandle::open`], but fails if this process belongs to an agent, unless
     /// the agent has started the loop.
     pub(crate) fn open_as_operator(name: &str) -> Result<Self, CommandError> {

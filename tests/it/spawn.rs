@@ -492,7 +492,7 @@ mod needs_script {
         live.type_in("d");
         live.end()
             .exits(0)
-            .says("Ctrl-B D detaches · Ctrl-C goes to the loop")
+            .says("Ctrl-B d detaches · Ctrl-C goes to the loop")
             .says("a is still running");
         test.write("go", "");
         until_status(&test, "a", "done");
