@@ -172,7 +172,7 @@ impl State {
             }
             Phase::NotStarted if self.request == Request::Go => self.begin_without_preflight(),
             Phase::NotStarted => self.proceed(),
-            Phase::Checking if self.awaits_first_checkpoint() => {}
+            Phase::Checking if self.awaits_first_checkpoint() || self.fault.is_some() => {}
             Phase::Checking if self.is_labeling() => self.stop_probing(),
             // The client runs a session's agent, which is therefore still running.
             Phase::Running { started: true, .. } | Phase::Killing { .. }
