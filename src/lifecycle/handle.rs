@@ -64,9 +64,8 @@ impl LoopHandle {
     #[cfg(feature = "cli")]
     pub(crate) fn open_to_read(name: &str) -> Result<Self, CommandError> {
         let state_dir = StateDir::locate()?;
-        let missing = match state_dir.find_loop(name) {
-            Ok(_) => return Self::open_in(state_dir, name),
-            Err(error) => error,
+        let Err(missing) = state_dir.find_loop(name) else {
+            return Self::open_in(state_dir, name);
         };
         let dir = state_dir.find_archived(name).ok_or(missing)?;
         Ok(Self {

@@ -203,9 +203,12 @@ fn last_line(text: &str) -> Option<String> {
     lines.find(|line| !line.trim().is_empty())
 }
 
+/// What a tool was used on, and whether it succeeded.
+type UsedOn<'a> = Vec<(&'a str, bool)>;
+
 /// Summarizes the tools that an agent used: `Read ×2, Edit lib/a.sh +12 −3, Bash make ✘`.
 pub(super) fn tools(activity: &IterationActivity) -> String {
-    let mut used: Vec<(&str, Vec<(&str, bool)>, ChangedLines)> = Vec::new();
+    let mut used: Vec<(&str, UsedOn<'_>, ChangedLines)> = Vec::new();
     for (_, act) in &activity.acts {
         if let Act::ToolFinished {
             name,

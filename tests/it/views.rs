@@ -112,11 +112,11 @@ fn show_prints_every_iteration_of_a_loop() {
 fn show_compares_all_checkpoints_with_a_few_git_processes() {
     let test = Test::night();
     let count = test.root().join("count");
-    let text = format!(
+    let wrapper = format!(
         "#!/bin/sh\necho git >> {}\nPATH=${{PATH#*:}} exec git \"$@\"\n",
         count.display()
     );
-    let test = test.on_path("git", &text);
+    let test = test.on_path("git", &wrapper);
     let shown = test.ralph(&["show", "totals"]).exits(0).out;
     assert!(shown.contains("30 iterations"), "{shown}");
     assert!(shown.contains(" +1 −1 "), "{shown}");

@@ -83,9 +83,9 @@ impl LoopTracker {
                 self.archived.clear();
                 if scope == RefreshScope::AllAndArchived {
                     let archived = self.state_dir.archived_loops().into_iter();
-                    let named = archived.map(|dir| (dir.name().to_owned(), dir));
+                    let dirs = archived.map(|dir| (dir.name().to_owned(), dir));
                     self.archived
-                        .extend(named.filter(|(name, _)| !names.contains(name)));
+                        .extend(dirs.filter(|(name, _)| !names.contains(name)));
                 }
                 names.extend(self.archived.keys().cloned());
                 let known = self.loops.len();
