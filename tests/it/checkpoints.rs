@@ -278,15 +278,12 @@ fn assert_kept(test: &Test) {
 fn work_that_is_stopped_at_once_is_in_a_checkpoint() {
     for stop in ["ralph stop", "two signals", "a time limit"] {
         let test = Test::git();
-        let mut args = vec!["run", "t", "--name", "a", "--check", "false"];
-        if stop == "a time limit" {
-            args.extend(["--max-time", "1s"]);
-        }
-        args.extend(["--", "sh", "-c", WORKING]);
+        let args = ["run", "t", "--name", "a", "--check", "false"];
+        let args = [&args[..], &["--", "sh", "-c", WORKING]].concat();
         let live = test.start(&args);
         until("the agent", || test.root().join("at-work").exists());
         match stop {
-            "a time limit" => {}
+            "a time limit" => drop(test.ralph(&["set", "a", "max-time=1s"]).exits(0)),
             "two signals" => {
                 live.signal("INT");
                 live.until_out("Ctrl-C");
