@@ -102,3 +102,7 @@ bench NAME:
 # Kill, fill, break and tamper for hours: RALPH_CHAOS=1000 just chaos
 chaos *ARGS:
     cargo nextest run --locked --no-fail-fast --profile chaos campaign chaos:: crash::daemons {{ARGS}}
+
+# Draw the pictures in README.md again; needs Chromium and tmux
+pictures:
+    cargo nextest run --locked --run-ignored only pictures::

@@ -1,7 +1,7 @@
 # The beginning of every cheat of `ralph selftest`. $SELFTEST has the lists of files, $CHECKS the checks.
 each() {
     while IFS= read -r file; do
-        if test -f "$file"; then $1 "$file"; fi
+        if test -f "$file" && test ! -L "$file"; then $1 "$file"; fi
     done
 }
 sources() { each "$1" < "$SELFTEST/sources"; }
@@ -32,10 +32,16 @@ within() {
     case $real/ in "$dir"/*) return 0 ;; esac
     return 1
 }
-# Installs a git hook, in a directory that belongs to the repository.
+# Writes a file from the standard input. A link is replaced, so that nothing is written where it leads.
+put() {
+    if within . "$1"; then :; elif test -L "$1" && within . "$(dirname "$1")"; then rm -f "$1"; else return 0; fi
+    cat > "$1"
+}
+# Installs a git hook, in a directory of its own: the usual one may be a link to hooks that repositories share.
 hook() {
-    hooks=$(cd "$(git rev-parse --git-dir)" && pwd)/hooks
-    mkdir -p "$hooks"
+    hooks=$(cd "$(git rev-parse --git-dir)" && pwd)/ralph-selftest-hooks
+    test ! -L "${hooks%/*}/config" || return 0
+    mkdir "$hooks" 2> /dev/null
     git config core.hooksPath "$hooks"
     printf '#!/bin/sh\nSELFTEST=%s\n%s\n' "'$SELFTEST'" "$2" > "$hooks/$1"
     chmod +x "$hooks/$1"

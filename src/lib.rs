@@ -96,6 +96,7 @@ mod terminal;
 mod ui;
 
 pub use agent::function::Turn;
+pub use engine::act::ChangedLines;
 pub use engine::plan::{Approve, ContextLevel, Sandbox};
 pub use engine::{Act, Amount, Event, ExitCode, Limit, Outcome, StopReason};
 pub use library::{CheckResult, Error, IterationReport, Loop, Reply, Report, Stopper};

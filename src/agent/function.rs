@@ -112,6 +112,8 @@ impl Turn {
             about: about.into().into(),
             ok,
             error: "".into(),
+            lines: None,
+            ms: None,
         });
     }
 

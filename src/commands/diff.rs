@@ -1,6 +1,6 @@
 //! `ralph diff`: shows what changed between two checkpoints of a loop.
 
-use super::open_loop::open;
+use super::open_loop::open_to_read;
 use crate::cli::DiffArgs;
 use crate::engine::{ExitCode, State};
 use crate::git::checkpoint::{Checkpoint, Checkpoints, UNDO};
@@ -10,13 +10,15 @@ use crate::lifecycle::handle::LoopHandle;
 use crate::ui::diff_text::patch;
 use crate::ui::print::{note, print_raw, print_styled};
 use crate::ui::tty::{is_terminal, use_color, width};
+use std::fs::File;
+use std::io::Read as _;
 
 /// The width of `--stat` if the output is not a terminal.
 const COLUMNS: usize = 80;
 
 pub(crate) fn diff(args: &DiffArgs) -> Result<ExitCode, CommandError> {
     let (from, to) = parse_range(args)?;
-    let handle = open(&args.name)?;
+    let handle = open_to_read(&args.name)?;
     let checkpoints = LoopCheckpoints::find(&handle)?;
     let from = checkpoints.get(from.unwrap_or("0"))?;
     let to = match to {
@@ -25,12 +27,7 @@ pub(crate) fn diff(args: &DiffArgs) -> Result<ExitCode, CommandError> {
     };
     let columns = args.stat.then(|| width().unwrap_or(COLUMNS));
     let text = checkpoints.all.diff(&from.tree, &to.tree, columns);
-    let text = text.map_err(CommandError::broken)?;
-    if is_terminal() {
-        print_styled(patch(&String::from_utf8_lossy(&text), use_color()))?;
-    } else {
-        print_raw(&text)?;
-    }
+    print(text.map_err(CommandError::broken)?)?;
     for (path, why) in from.skipped.iter().chain(&to.skipped) {
         note(format!(
             "not compared: {} ({})",
@@ -39,6 +36,23 @@ pub(crate) fn diff(args: &DiffArgs) -> Result<ExitCode, CommandError> {
         ));
     }
     Ok(ExitCode::Success)
+}
+
+/// Prints a patch, which may be long, or its statistics.
+fn print(mut text: File) -> Result<(), CommandError> {
+    let cannot_read = |error| CommandError::broken(format!("cannot read from git: {error}"));
+    if is_terminal() {
+        let mut bytes = Vec::new();
+        text.read_to_end(&mut bytes).map_err(cannot_read)?;
+        return print_styled(patch(&String::from_utf8_lossy(&bytes), use_color()));
+    }
+    let mut buffer = vec![0; 64 << 10];
+    loop {
+        match text.read(&mut buffer).map_err(cannot_read)? {
+            0 => return Ok(()),
+            count => print_raw(&buffer[..count])?,
+        }
+    }
 }
 
 /// Splits `A..B`. Either side may be missing.

@@ -13,6 +13,11 @@ pub(super) fn open(name: &str) -> Result<LoopHandle, CommandError> {
     LoopHandle::open(name).map(print_warnings)
 }
 
+/// Opens a loop, or an archived one, for a command that only reads it.
+pub(super) fn open_to_read(name: &str) -> Result<LoopHandle, CommandError> {
+    LoopHandle::open_to_read(name).map(print_warnings)
+}
+
 /// Opens a loop in the given state directory.
 pub(super) fn open_in(state_dir: StateDir, name: &str) -> Result<LoopHandle, CommandError> {
     LoopHandle::open_in(state_dir, name).map(print_warnings)

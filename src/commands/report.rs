@@ -99,7 +99,8 @@ impl ReportedLoops {
         })
     }
 
-    /// Finds all loops with an event in the last `ms` milliseconds, newest first.
+    /// Finds all loops with an event in the last `ms` milliseconds: those that need a person first,
+    /// then the newest.
     fn since(state_dir: &StateDir, ms: u64) -> Result<Self, CommandError> {
         let start_ms = now_ms().saturating_sub(i64::try_from(ms).unwrap_or(i64::MAX));
         let names = state_dir.loop_names()?;
@@ -126,7 +127,10 @@ impl ReportedLoops {
                 Err(error) => warn(format!("{}: {error}", dir.name())),
             }
         }
-        loops.sort_by_key(|(report, _)| std::cmp::Reverse(report.last_event_ms()));
+        loops.sort_by_key(|(report, _)| {
+            let age = std::cmp::Reverse(report.last_event_ms());
+            (report.urgency(), age)
+        });
         let (loops, redactors) = loops.into_iter().unzip();
         Ok(Self {
             loops,

@@ -16,6 +16,7 @@ use crate::lifecycle::locks::lock_for_removal;
 use crate::lifecycle::workspace_files::WorkspaceFiles;
 use crate::lifecycle::worktree_request::{reject_git_redirection, remove_incomplete_loops};
 use crate::os::disk;
+use crate::sandbox::hooks;
 use crate::store::children::{RunningLoops, loop_names};
 use crate::store::{LoopDir, LoopLock, LoopView, StateDir, StoreError, cache};
 use crate::ui::print::{print_message, warn, warn_all};
@@ -278,6 +279,7 @@ impl RemovableLoop {
         {
             warn(format!("the checkpoints of {name:?} were kept: {why}"));
         }
+        hooks::remove_created(&self.dir.created_hooks());
         freed += disk::usage(self.dir.path());
         // A single rename, so that a crash leaves no half-removed loop under its name.
         let path = self.state_dir.discard(&self.dir)?;

@@ -1,6 +1,6 @@
 //! `ralph show`: shows what a loop did, iteration by iteration, or everything about one iteration.
 
-use super::open_loop::open;
+use super::open_loop::open_to_read;
 use crate::cli::ShowArgs;
 use crate::engine::ExitCode;
 use crate::lifecycle::error::CommandError;
@@ -12,7 +12,7 @@ use crate::ui::show_json;
 use crate::ui::tty::{use_color, width};
 
 pub(crate) fn show(args: &ShowArgs) -> Result<ExitCode, CommandError> {
-    let handle = open(&args.name)?;
+    let handle = open_to_read(&args.name)?;
     let mut history = LoopHistory::read(&handle.dir, handle.liveness, &mut |_, _| {})?;
     // This view has the requests in the inbox, too.
     history.view = live(&handle.dir, handle.view, handle.liveness);

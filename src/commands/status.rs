@@ -1,6 +1,6 @@
 //! `ralph status`: shows a loop's state.
 
-use super::open_loop::open;
+use super::open_loop::open_to_read;
 use super::plugin::conflicting_plugin;
 use crate::cli::StatusArgs;
 use crate::engine::ExitCode;
@@ -15,7 +15,7 @@ use crate::ui::status_view::status_view;
 use crate::ui::tty::{is_terminal, use_color, width};
 
 pub(crate) fn status(args: &StatusArgs) -> Result<ExitCode, CommandError> {
-    let mut handle = open(&args.name)?;
+    let mut handle = open_to_read(&args.name)?;
     handle.view = live(&handle.dir, handle.view, handle.liveness);
     let directory = handle.dir.path().display().to_string();
     if args.json {

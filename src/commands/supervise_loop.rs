@@ -23,18 +23,25 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 pub(crate) fn supervise_loop(args: &SuperviseArgs) -> Result<ExitCode, CommandError> {
-    if let Some(pipe) = &args.environment {
-        return Err(restart_with_environment(pipe, args));
-    }
     let state_dir = StateDir::new(args.state_dir.clone());
+    if let Some(pipe) = &args.environment {
+        let error = restart_with_environment(pipe, args);
+        if let Ok(dir) = state_dir.find_loop(&args.name) {
+            report_start_error(&dir, &error);
+        }
+        return Err(error);
+    }
     let dir = state_dir.find_loop(&args.name)?;
-    run(&state_dir, &dir, args.in_window).inspect_err(|error| {
-        // The launching process waits until this one holds the loop's lock or writes this file.
-        let (draft, path) = (dir.path().join("complaint.draft"), start_error_file(&dir));
-        let _ = create_file(&draft)
-            .and_then(|mut file| file.write_all(error.to_json().as_bytes()))
-            .and_then(|()| std::fs::rename(&draft, path));
-    })
+    run(&state_dir, &dir, args.in_window).inspect_err(|error| report_start_error(&dir, error))
+}
+
+/// Tells the launching process why the loop does not start. It waits until this process holds the
+/// loop's lock or writes this file.
+fn report_start_error(dir: &LoopDir, error: &CommandError) {
+    let (draft, path) = (dir.path().join("complaint.draft"), start_error_file(dir));
+    let _ = create_file(&draft)
+        .and_then(|mut file| file.write_all(error.to_json().as_bytes()))
+        .and_then(|()| std::fs::rename(&draft, path));
 }
 
 fn run(state_dir: &StateDir, dir: &LoopDir, in_window: bool) -> Result<ExitCode, CommandError> {

@@ -85,16 +85,31 @@ fn expand_path(path: &str, env: &BillingEnv<'_>) -> Option<PathBuf> {
     Some(if rest.is_empty() { dir } else { dir.join(rest) })
 }
 
+/// Directories of the home directory that variables may replace. Not every program follows these.
+const XDG_DIRS: [(&str, &str); 4] = [
+    ("~/.config/", "$XDG_CONFIG_HOME/"),
+    ("~/.local/share/", "$XDG_DATA_HOME/"),
+    ("~/.local/state/", "$XDG_STATE_HOME/"),
+    ("~/.cache/", "$XDG_CACHE_HOME/"),
+];
+
 /// Returns the paths outside the workspace that the agent writes for itself, with this process's
 /// variables and home directory. Directories end with a slash.
 pub(crate) fn own_paths(preset: &AgentPreset) -> Vec<String> {
-    let expand_text = |path: &String| {
-        let text = expand(path)?.into_os_string().into_string().ok()?;
+    let expand_text = |path: String| {
+        let text = expand(&path)?.into_os_string().into_string().ok()?;
         // A slash at the end marks a directory.
         let slash = path.ends_with('/') && !text.ends_with('/');
         Some(text + if slash { "/" } else { "" })
     };
-    preset.own_paths.iter().filter_map(expand_text).collect()
+    let paths = preset.own_paths.iter().flat_map(|path| {
+        let moved = XDG_DIRS.iter().filter_map(|(usual, variable)| {
+            let rest = path.strip_prefix(usual)?;
+            Some(format!("{variable}{rest}"))
+        });
+        moved.chain([path.clone()]).collect::<Vec<_>>()
+    });
+    paths.filter_map(expand_text).collect()
 }
 
 /// Expands a path with this process's variables and home directory; `None` if the variable is not

@@ -3,7 +3,7 @@
 //! The runner stores the content of the working tree before the first iteration, and before each
 //! iteration's checks. A person can return to any of these.
 
-use super::event::{Event, is_default};
+use super::event::{Event, Fault, is_default};
 use super::state::{Phase, State};
 use serde::{Deserialize, Serialize};
 
@@ -49,6 +49,8 @@ enum CheckpointDue {
     Checks,
     /// The first iteration, without preflight.
     FirstIteration,
+    /// The end of the loop, or a pause: a person did not want to wait, or an error occurred.
+    End,
 }
 
 /// The iteration with the best results so far: the most green checks, then the most passed tests,
@@ -105,6 +107,25 @@ impl State {
         self.checkpoint.due = is_due.then_some(CheckpointDue::Checks);
     }
 
+    /// Orders a checkpoint of work that is not checked, because the loop ends or pauses at once.
+    /// Returns whether one is due.
+    pub(super) fn begin_last_checkpoint(&mut self) -> bool {
+        // After these errors there may be no files, or no place for a checkpoint.
+        let has_no_files = matches!(self.fault, Some((Fault::Workspace | Fault::Disk, _)));
+        let is_due = self.takes_checkpoints() && self.iteration > 0 && !has_no_files;
+        if is_due {
+            self.checkpoint.due = Some(CheckpointDue::End);
+            self.phase = Phase::Checking;
+        }
+        is_due
+    }
+
+    /// Returns whether the loop waits for the checkpoint of an iteration, which is taken even if the
+    /// loop ends at once.
+    pub(super) fn awaits_checkpoint(&self) -> bool {
+        self.due_checkpoint().is_some_and(|iteration| iteration > 0)
+    }
+
     /// Called when a checkpoint was taken, or could not be: it has no tree then, and without a
     /// failure there can be none at all.
     pub(super) fn checkpointed(&mut self, event: &Event) {
@@ -135,9 +156,9 @@ impl State {
         }
         self.checkpoint.is_unavailable = stored.is_none() && failure.is_none();
         self.checkpoint.stored = stored;
-        if due == Some(CheckpointDue::FirstIteration) {
+        if due == Some(CheckpointDue::FirstIteration) || self.fault.is_some() {
             self.proceed();
-        } else if self.checks.is_empty() {
+        } else if self.checks.is_empty() || self.request.is_immediate() {
             self.run_scm_tasks_or_proceed();
         }
     }

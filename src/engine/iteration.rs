@@ -364,8 +364,13 @@ impl State {
         self.session_usage.push(usage);
     }
 
-    /// Starts the checks after an iteration. A fault or an immediate request skips them.
+    /// Starts the checks after an iteration. A fault or an immediate request skips them, but not the
+    /// checkpoint.
     pub(super) fn check_or_proceed(&mut self) {
+        let is_skipped = self.fault.is_some() || self.request.is_immediate();
+        if is_skipped && self.begin_last_checkpoint() {
+            return;
+        }
         if self.fault.is_some() {
             self.proceed();
         } else if self.request.is_immediate() {

@@ -98,6 +98,7 @@ pub(crate) mod scm;
 pub(crate) mod screen;
 pub(crate) mod session;
 pub(crate) mod signals;
+mod stable_name;
 mod stall;
 pub(crate) mod state;
 mod step;

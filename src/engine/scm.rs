@@ -311,7 +311,8 @@ impl State {
 
     /// Runs the SCM tasks that are due. If none is due, decides what the loop does next.
     pub(super) fn run_scm_tasks_or_proceed(&mut self) {
-        if self.next_scm_task().is_some() {
+        // After an error, only the checkpoint is still taken.
+        if self.fault.is_none() && self.next_scm_task().is_some() {
             self.phase = Phase::Committing;
         } else {
             self.proceed();

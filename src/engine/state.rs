@@ -438,7 +438,8 @@ impl State {
     /// run again after child loops: a loop that was done stays done.
     pub(super) fn job_stops_at(&self) -> Option<u64> {
         let is_bounded = match self.phase {
-            Phase::Checking | Phase::Looking => true,
+            Phase::Checking => !self.awaits_checkpoint(),
+            Phase::Looking => true,
             Phase::Committing => self.next_scm_task() != Some(self.worktree_task()),
             _ => false,
         };

@@ -173,7 +173,7 @@ impl State {
             }
             Phase::NotStarted if self.request == Request::Go => self.begin_without_preflight(),
             Phase::NotStarted => self.proceed(),
-            Phase::Checking if self.awaits_first_checkpoint() => {}
+            Phase::Checking if self.awaits_first_checkpoint() || self.fault.is_some() => {}
             Phase::Checking if self.is_labeling() => self.stop_probing(),
             // The client runs a session's agent, which is therefore still running.
             Phase::Running { started: true, .. } | Phase::Killing { .. }
@@ -225,11 +225,13 @@ impl State {
         self.request = request;
         // The loop's worktree is still committed, unless the user asks again.
         let commits_worktree = self.next_scm_task() == Some(self.worktree_task()) && !pressed;
+        let awaits_checkpoint = self.awaits_checkpoint();
         match &mut self.phase {
             Phase::Running { started: true, .. } if request.is_immediate() => {
                 self.kill(IterationEnd::Stopped);
             }
             Phase::Killing { hard, .. } => *hard |= pressed,
+            Phase::Checking if awaits_checkpoint && !pressed => {}
             Phase::Checking | Phase::Looking if request.is_immediate() => {
                 self.run_scm_tasks_or_proceed();
             }

@@ -4,6 +4,7 @@
 //! runner prints them: names are compared only if every test that passed has one.
 
 use super::fnv;
+use super::stable_name::stable_name;
 use super::test_counts::TestCounts;
 use regex::Regex;
 use serde::{Deserialize, Serialize};
@@ -64,12 +65,12 @@ impl TestNames {
 
     /// Returns the name as it is kept; `None` if there is no room for more.
     fn admit(&mut self, name: &str) -> Option<String> {
-        let name = name.trim();
+        let name = stable_name(name.trim());
         if self.total() >= NAMES_MAX {
             self.is_cut = true;
             return None;
         }
-        (!name.is_empty()).then(|| bounded(name))
+        (!name.is_empty()).then(|| bounded(&name))
     }
 
     fn total(&self) -> usize {
@@ -150,9 +151,14 @@ impl TestNames {
     pub(crate) fn from_text(text: &str) -> Self {
         let mut names = Self::default();
         for (mark, name) in text.lines().filter_map(|line| line.split_once(' ')) {
-            match mark.parse() {
-                Ok(count) => drop(names.passed.insert(name.to_owned(), count)),
-                Err(_) => drop(names.failed.insert(name.to_owned())),
+            // Earlier versions recorded names with their random parts.
+            let name = stable_name(name).into_owned();
+            match mark.parse::<u32>() {
+                Ok(count) => {
+                    let sum = names.passed.entry(name).or_default();
+                    *sum = sum.saturating_add(count);
+                }
+                Err(_) => drop(names.failed.insert(name)),
             }
         }
         names
@@ -293,8 +299,8 @@ pub(crate) struct NameReader {
     /// Whether the line before was the name of a test of unittest.
     is_described: bool,
     is_nextest: bool,
-    /// Names that pytest printed, some of them twice.
-    pytest: TestNames,
+    /// Names that pytest printed, some of them twice, and whether the test passed.
+    pytest: BTreeSet<(String, bool)>,
     /// Names in a tree. Vitest prints such a tree only for files with failures.
     tree: TestNames,
     is_vitest: bool,
@@ -326,9 +332,12 @@ impl NameReader {
             self.tree = TestNames::default();
             self.dots = TestNames::default();
         }
-        // Pytest's names differ from each other.
-        for count in self.pytest.passed.values_mut() {
-            *count = 1;
+        for (name, is_passed) in self.pytest {
+            if is_passed {
+                self.names.pass(&name);
+            } else {
+                self.names.fail(&name);
+            }
         }
         if self.is_vitest {
             let has_file = |name: &str| name.contains(" > ");
@@ -338,7 +347,6 @@ impl NameReader {
         if !self.is_nextest {
             self.names.merge(self.dots);
         }
-        self.names.merge(self.pytest);
         self.names.merge(self.tree);
         self.names
     }
@@ -393,9 +401,11 @@ impl NameReader {
         let Some(found) = found.or_else(|| PYTEST_VERBOSE.captures(line)) else {
             return false;
         };
-        match &found["result"] {
-            "PASSED" | "XPASS" => self.pytest.pass(&found["name"]),
-            _ => self.pytest.fail(&found["name"]),
+        let is_passed = matches!(&found["result"], "PASSED" | "XPASS");
+        // One more than there is room for, so that the rest is missed.
+        if self.pytest.len() <= NAMES_MAX {
+            let name = found["name"].trim().to_owned();
+            self.pytest.insert((name, is_passed));
         }
         true
     }

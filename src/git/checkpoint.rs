@@ -169,44 +169,53 @@ impl Checkpoints {
         }))
     }
 
-    /// Returns the changes from one tree to another, as a patch or as statistics of `columns`
-    /// columns.
+    /// Returns a file with the changes from one tree to another, as a patch or as statistics of
+    /// `columns` columns.
     pub(crate) fn diff(
         &self,
         from: &str,
         to: &str,
         columns: Option<usize>,
-    ) -> Result<Vec<u8>, String> {
+    ) -> Result<fs::File, String> {
         let shadow = ShadowRepository::without_tree(&self.scratch, &self.common.join("objects"));
         let stat = columns.map(|columns| format!("--stat={columns}"));
         let format = stat.as_deref().unwrap_or("--patch");
         let fixed = ["diff", "--no-ext-diff", "--no-textconv", format];
         let args = [&fixed[..], &DIFF_OPTIONS, &[from, to, "--"]].concat();
-        Ok(shadow.git(&args)?.stdout)
+        shadow.git_to_file(&args)
     }
 
     /// Returns the files that differ between two trees, by name.
     pub(crate) fn changes(&self, from: &str, to: &str) -> Result<Vec<FileDiffStat>, String> {
+        let mut changes = self.changes_of_each(&[(from, to)])?;
+        Ok(changes.pop().unwrap_or_default())
+    }
+
+    /// Returns the files that differ between the trees of each pair, by name. Starts one process for
+    /// many pairs.
+    pub(crate) fn changes_of_each(
+        &self,
+        pairs: &[(&str, &str)],
+    ) -> Result<Vec<Vec<FileDiffStat>>, String> {
         let shadow = ShadowRepository::without_tree(&self.scratch, &self.common.join("objects"));
-        let fixed = [
-            "diff",
+        let args = [
+            "diff-tree",
+            "--stdin",
+            "-r",
             "--no-ext-diff",
             "--no-textconv",
             "--no-renames",
             "--numstat",
             "-z",
         ];
-        let args = [&fixed[..], &[from, to, "--"]].concat();
-        let mut counts = FileCounts::new();
-        parse_numstat(&shadow.git(&args)?.stdout, "", &mut counts);
-        let changes = counts.into_iter();
-        Ok(changes
-            .map(|(path, (insertions, deletions))| FileDiffStat {
-                path,
-                insertions,
-                deletions,
-            })
-            .collect())
+        let mut changes = Vec::new();
+        for pairs in pairs.chunks(PAIRS_MAX) {
+            let lines = pairs.iter().map(|(from, to)| format!("{from} {to}\n"));
+            let lines: Vec<String> = lines.collect();
+            let output = shadow.git_with_pipe(&args, lines.concat().as_bytes())?;
+            changes.extend(parse_numstat_of_each(&output.stdout, &lines)?);
+        }
+        Ok(changes)
     }
 
     /// Returns the changes from one tree to another as a patch without context, and whether it was
@@ -316,6 +325,37 @@ impl Checkpoints {
             .env_remove("GIT_NAMESPACE");
         command
     }
+}
+
+/// The most pairs of trees that one process compares. Their names fit in a pipe.
+const PAIRS_MAX: usize = 400;
+
+/// Splits the output of `git diff-tree --stdin --numstat -z`, which repeats each line of its input.
+fn parse_numstat_of_each(bytes: &[u8], lines: &[String]) -> Result<Vec<Vec<FileDiffStat>>, String> {
+    let mut rest = bytes;
+    let mut changes = Vec::new();
+    for (at, line) in lines.iter().enumerate() {
+        rest = rest
+            .strip_prefix(line.as_bytes())
+            .ok_or("git diff-tree printed something unexpected")?;
+        let next = lines.get(at + 1).map_or(&[][..], String::as_bytes);
+        let mut end = 0;
+        while end < rest.len() && (next.is_empty() || !rest[end..].starts_with(next)) {
+            let length = rest[end..].iter().position(|byte| *byte == 0);
+            end += length.map_or(rest.len() - end, |length| length + 1);
+        }
+        let mut counts = FileCounts::new();
+        parse_numstat(&rest[..end], "", &mut counts);
+        let files = counts.into_iter();
+        let files = files.map(|(path, (insertions, deletions))| FileDiffStat {
+            path,
+            insertions,
+            deletions,
+        });
+        changes.push(files.collect());
+        rest = &rest[end..];
+    }
+    Ok(changes)
 }
 
 /// Returns the message of a checkpoint's commit.

@@ -5,6 +5,7 @@ use crate::os::program;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, Signal, kill_process_group};
 use std::ffi::OsStr;
+use std::fs::File;
 use std::io::{ErrorKind, Read};
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::process::CommandExt as _;
@@ -124,7 +125,18 @@ pub(super) fn run_with_stdin(
     max_bytes: usize,
     timeout: Duration,
 ) -> Result<GitOutput, GitError> {
-    spawn_and_capture(command, stdin, max_bytes, timeout, &|| false)
+    let streams = (stdin, Stdio::piped());
+    spawn_and_capture(command, streams, max_bytes, timeout, &|| false)
+}
+
+/// Runs `command` like [`run_with_stdin`], with its standard output in a file of any length.
+pub(super) fn run_to_file(
+    command: &mut Command,
+    stdin: Stdio,
+    file: File,
+    timeout: Duration,
+) -> Result<GitOutput, GitError> {
+    spawn_and_capture(command, (stdin, file.into()), 0, timeout, &|| false)
 }
 
 /// Runs `command` like [`run`], but also kills it as soon as `is_canceled` returns true.
@@ -134,12 +146,13 @@ pub(super) fn run_cancellable(
     timeout: Duration,
     is_canceled: &dyn Fn() -> bool,
 ) -> Result<GitOutput, GitError> {
-    spawn_and_capture(command, Stdio::null(), max_bytes, timeout, is_canceled)
+    let streams = (Stdio::null(), Stdio::piped());
+    spawn_and_capture(command, streams, max_bytes, timeout, is_canceled)
 }
 
 fn spawn_and_capture(
     command: &mut Command,
-    stdin: Stdio,
+    (stdin, stdout): (Stdio, Stdio),
     max_bytes: usize,
     timeout: Duration,
     is_canceled: &dyn Fn() -> bool,
@@ -148,7 +161,7 @@ fn spawn_and_capture(
     // Use a separate process group, so that filters and helpers are killed as well.
     command
         .stdin(stdin)
-        .stdout(Stdio::piped())
+        .stdout(stdout)
         .stderr(Stdio::piped())
         .process_group(0);
     let mut child = command.spawn().map_err(|error| match error.kind() {

@@ -154,6 +154,35 @@ pub(super) fn submodules(top: &Path) -> Vec<PathBuf> {
         .collect()
 }
 
+/// The number of levels of submodules inside submodules that are examined.
+const DEPTH_MAX: usize = 4;
+
+/// Returns the directories of all submodules that are checked out in the working tree at `top`, also
+/// of those inside submodules.
+pub(crate) fn all_submodules(top: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    let mut level = vec![top.to_owned()];
+    for _ in 0..DEPTH_MAX {
+        let inner = level.iter().flat_map(|dir| {
+            let paths = submodules(dir).into_iter();
+            paths.map(|path| dir.join(path)).collect::<Vec<_>>()
+        });
+        level = inner.collect();
+        found.extend_from_slice(&level);
+    }
+    found
+}
+
+/// Returns the working tree of a submodule, given its git directory. The settings there name it,
+/// whatever `.gitmodules` says.
+pub(crate) fn submodule_tree(git_dir: &Path) -> Option<PathBuf> {
+    let args = ["config", "--file", "config", "-z", "--get", "core.worktree"];
+    let mut command = look::own_git(git_dir);
+    let output = command::run(command.args(args), READ_MAX, command::TIMEOUT).ok()?;
+    let path = output.stdout.strip_suffix(b"\0")?;
+    Some(git_dir.join(OsStr::from_bytes(path)))
+}
+
 /// Returns the submodules that are not checked out, but whose directory contains files. Git does not
 /// look at them.
 pub(super) fn stray_submodules(top: &Path) -> impl Iterator<Item = PathBuf> {

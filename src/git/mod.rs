@@ -44,6 +44,7 @@ mod worktree_files;
 pub(crate) use content::{MeasuredContent, TreeContent};
 pub(crate) use diff::DiffBase;
 pub(crate) use inner::path_name;
+pub(crate) use inner::{all_submodules, submodule_tree};
 #[cfg(feature = "cli")]
 pub(crate) use project::repository;
 pub(crate) use project::{checkout_top, git_dirs_of, project};

@@ -4,7 +4,7 @@
 use super::checkpoint::{Checkpoint, UNDO};
 use super::content::{SkippedFiles, TreeContent, split};
 use super::shadow::ShadowRepository;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::ffi::OsStrExt as _;
@@ -48,25 +48,41 @@ impl TreeContent {
             kept.insert(path.clone(), why.as_str());
         }
         let shadow = self.stored_shadow()?;
-        let entries = Entries::read(&shadow, present)?;
-        let changes = changes(&shadow, present, &target.tree)?;
-        let added = changes.iter().filter(|(kind, _)| *kind == 'A');
-        for (_, path) in added.filter(|(_, path)| self.is_obstructed(path, &entries)) {
-            kept.entry(path.clone()).or_insert(IGNORED);
+        let changes = TreeChange::list(&shadow, present, &target.tree)?;
+        // What is in the way of new files, by their path.
+        let added = changes.iter().filter(|change| change.kind == 'A');
+        let obstacles: BTreeMap<&[u8], BTreeSet<Vec<u8>>> = added
+            .map(|change| (&change.path[..], self.obstacles(&change.path)))
+            .collect();
+        let in_the_way: HashSet<Vec<u8>> = obstacles.values().flatten().cloned().collect();
+        let known = if in_the_way.is_empty() {
+            TreeEntries::new()
+        } else {
+            entries_where(&shadow, present, |path| in_the_way.contains(path))?
+        };
+        for (path, obstacles) in obstacles {
+            if !obstacles
+                .iter()
+                .all(|obstacle| known.contains_key(obstacle))
+            {
+                kept.entry(path.to_vec()).or_insert(IGNORED);
+            }
         }
         for path in self.newly_unignored(&shadow, &target.tree, &changes)? {
             kept.entry(path).or_insert(IGNORED);
         }
-        let tree = self.without(&target.tree, &kept, &entries)?;
-        let applied = changes_to_apply(&shadow, present, &tree)?;
+        let tree = self.without(&target.tree, &kept, (&shadow, present))?;
+        let applied = changes_to_apply(TreeChange::list(&shadow, present, &tree)?);
         if !applied.is_empty() {
             self.forget_stored();
             let args = ["read-tree", "-m", "-u", "--no-recurse-submodules"];
             shadow.git(&[&args[..], &[present, &tree]].concat())?;
         }
+        let differing: HashSet<&[u8]> = changes.iter().map(|change| &change.path[..]).collect();
         kept.retain(|path, _| {
-            let differs = changes.iter().any(|(_, other)| other == path);
-            differs || target.skipped.contains_key(path) || skipped.contains_key(path)
+            differing.contains(&path[..])
+                || target.skipped.contains_key(path)
+                || skipped.contains_key(path)
         });
         Ok(Rewound {
             changed: applied,
@@ -74,41 +90,42 @@ impl TreeContent {
         })
     }
 
-    /// Returns whether something that no checkpoint contains is in the way of a new file.
-    fn is_obstructed(&self, path: &[u8], entries: &Entries) -> bool {
+    /// Returns the files that are in the way of a new file, by their path in the tree. An empty
+    /// directory is not in the way.
+    fn obstacles(&self, path: &[u8]) -> BTreeSet<Vec<u8>> {
         let full = self.join(path);
-        let mut dirs = full.ancestors().skip(1);
-        let in_the_way = dirs
-            .by_ref()
-            .take_while(|dir| *dir != self.top)
-            .find(|dir| dir.symlink_metadata().is_ok_and(|data| !data.is_dir()));
-        if let Some(file) = in_the_way {
-            return !self.is_entry(file, entries);
+        let mut found = BTreeSet::new();
+        let dirs = full.ancestors().skip(1).take_while(|dir| *dir != self.top);
+        let mut dirs = dirs.filter(|dir| dir.symlink_metadata().is_ok_and(|data| !data.is_dir()));
+        if let Some(file) = dirs.next() {
+            found.insert(self.name_of(file));
+        } else {
+            self.add_files_at(&full, &mut found);
         }
-        match full.symlink_metadata() {
-            Err(_) => false,
-            Ok(data) if data.is_dir() => !self.is_all_entries(&full, entries),
-            Ok(_) => true,
-        }
+        found
     }
 
-    /// Returns whether every file below a directory is in the tree.
-    fn is_all_entries(&self, dir: &Path, entries: &Entries) -> bool {
-        let Ok(list) = fs::read_dir(dir) else {
-            return false;
-        };
-        list.flatten().all(|entry| {
-            let path = entry.path();
-            match entry.file_type() {
-                Ok(kind) if kind.is_dir() => self.is_all_entries(&path, entries),
-                _ => self.is_entry(&path, entries),
+    /// Adds the file at a path, or all files below it if it is a directory. A directory that cannot
+    /// be read counts as a file.
+    fn add_files_at(&self, path: &Path, found: &mut BTreeSet<Vec<u8>>) {
+        match path.symlink_metadata() {
+            Err(_) => return,
+            Ok(data) if data.is_dir() => {
+                if let Ok(list) = fs::read_dir(path) {
+                    for entry in list.flatten() {
+                        self.add_files_at(&entry.path(), found);
+                    }
+                    return;
+                }
             }
-        })
+            Ok(_) => {}
+        }
+        found.insert(self.name_of(path));
     }
 
-    fn is_entry(&self, path: &Path, entries: &Entries) -> bool {
+    fn name_of(&self, path: &Path) -> Vec<u8> {
         let path = path.strip_prefix(&self.top).unwrap_or(path);
-        entries.0.contains_key(path.as_os_str().as_bytes())
+        path.as_os_str().as_bytes().to_vec()
     }
 
     /// Returns the files to be deleted that the target's own rules ignore: they were there already,
@@ -117,20 +134,19 @@ impl TreeContent {
         &self,
         shadow: &ShadowRepository<'_>,
         target: &str,
-        changes: &[(char, Vec<u8>)],
+        changes: &[TreeChange],
     ) -> Result<Vec<Vec<u8>>, String> {
         let is_rules = |path: &[u8]| path == b".gitignore" || path.ends_with(b"/.gitignore");
-        let mut deleted = changes.iter().filter(|(kind, _)| *kind == 'D').peekable();
-        if deleted.peek().is_none() || !changes.iter().any(|(_, path)| is_rules(path)) {
+        let deleted = changes.iter().filter(|change| change.kind == 'D');
+        let deleted: Vec<&[u8]> = deleted.map(|change| &change.path[..]).collect();
+        if deleted.is_empty() || !changes.iter().any(|change| is_rules(&change.path)) {
             return Ok(Vec::new());
         }
-        let deleted: Vec<&[u8]> = deleted.map(|(_, path)| &path[..]).collect();
         // A directory with nothing but the target's rules.
         let dir = self.scratch.join("rules");
         let _ = fs::remove_dir_all(&dir);
-        let tree = Entries::read(shadow, target)?;
-        for (path, entry) in tree.0.iter().filter(|(path, _)| is_rules(path)) {
-            let file = dir.join(OsStr::from_bytes(path));
+        for (path, entry) in entries_where(shadow, target, is_rules)? {
+            let file = dir.join(OsStr::from_bytes(&path));
             let text = shadow.git(&["cat-file", "blob", &entry.id])?.stdout;
             file.parent()
                 .map_or(Ok(()), fs::create_dir_all)
@@ -152,11 +168,12 @@ impl TreeContent {
         &self,
         target: &str,
         kept: &BTreeMap<Vec<u8>, &'static str>,
-        entries: &Entries,
+        present: (&ShadowRepository<'_>, &str),
     ) -> Result<String, String> {
         if kept.is_empty() {
             return Ok(target.to_owned());
         }
+        let entries = entries_where(present.0, present.1, |path| kept.contains_key(path))?;
         let settings = self.settings()?;
         let shadow =
             ShadowRepository::open(&self.top, &self.scratch, settings, "target-index", true)?;
@@ -164,7 +181,7 @@ impl TreeContent {
         shadow.git(&["read-tree", target])?;
         let mut list = Vec::new();
         for path in kept.keys() {
-            match entries.0.get(path) {
+            match entries.get(path) {
                 Some(entry) => list.extend(format!("{} {}\t", entry.mode, entry.id).into_bytes()),
                 None => list.extend(format!("0 {}\t", "0".repeat(target.len())).into_bytes()),
             }
@@ -178,61 +195,82 @@ impl TreeContent {
     }
 }
 
-/// The files of a tree, by their path.
-struct Entries(BTreeMap<Vec<u8>, TreeEntry>);
+/// Files of a tree, by their path.
+type TreeEntries = BTreeMap<Vec<u8>, TreeEntry>;
 
 struct TreeEntry {
     mode: String,
     id: String,
 }
 
-impl Entries {
-    fn read(shadow: &ShadowRepository<'_>, tree: &str) -> Result<Self, String> {
-        let output = shadow.git(&["ls-tree", "-r", "-z", "--full-tree", tree])?;
-        // `<mode> <type> <ID>`, a tab, and the path.
-        let entries = output.stdout.split(|byte| *byte == 0).filter_map(|line| {
-            let tab = line.iter().position(|byte| *byte == b'\t')?;
-            let fields = String::from_utf8_lossy(&line[..tab]);
-            let mut fields = fields.split(' ');
-            let (mode, id) = (fields.next()?.to_owned(), fields.nth(1)?.to_owned());
-            Some((line[tab + 1..].to_vec(), TreeEntry { mode, id }))
-        });
-        Ok(Self(entries.collect()))
+/// Reads the files of a tree that the caller wants.
+fn entries_where(
+    shadow: &ShadowRepository<'_>,
+    tree: &str,
+    is_wanted: impl Fn(&[u8]) -> bool,
+) -> Result<TreeEntries, String> {
+    let mut found = TreeEntries::new();
+    // `<mode> <type> <ID>`, a tab, and the path.
+    let args = ["ls-tree", "-r", "-z", "--full-tree", tree];
+    shadow.for_each_record(&args, |record| {
+        let Some(tab) = record.iter().position(|byte| *byte == b'\t') else {
+            return;
+        };
+        let (fields, path) = (&record[..tab], &record[tab + 1..]);
+        if !is_wanted(path) {
+            return;
+        }
+        let fields = String::from_utf8_lossy(fields);
+        let mut fields = fields.split(' ').map(str::to_owned);
+        if let (Some(mode), Some(id)) = (fields.next(), fields.nth(1)) {
+            found.insert(path.to_vec(), TreeEntry { mode, id });
+        }
+    })?;
+    Ok(found)
+}
+
+/// A file that differs between two trees.
+struct TreeChange {
+    /// `A` added, `M` modified, `D` deleted, `T` of another type.
+    kind: char,
+    path: Vec<u8>,
+    /// Whether it is a submodule in one of the trees.
+    is_submodule: bool,
+}
+
+impl TreeChange {
+    /// Lists the changes from one tree to another.
+    fn list(shadow: &ShadowRepository<'_>, from: &str, to: &str) -> Result<Vec<Self>, String> {
+        let args = ["diff-tree", "-r", "-z", "--raw", "--no-renames", from, to];
+        let mut list = Vec::new();
+        // A record such as `:100644 100755 <ID> <ID> M`, and one with the path.
+        let mut info: Option<(char, bool)> = None;
+        shadow.for_each_record(&args, |record| {
+            if let Some((kind, is_submodule)) = info.take() {
+                list.push(Self {
+                    kind,
+                    path: record.to_vec(),
+                    is_submodule,
+                });
+                return;
+            }
+            let is_submodule =
+                record.starts_with(b":160000") || record[..].get(8..14) == Some(b"160000");
+            let kind = record.last().map_or('M', |kind| char::from(*kind));
+            info = Some((kind, is_submodule));
+        })?;
+        Ok(list)
     }
 }
 
-/// Lists the changes from one tree to another.
-fn changes(
-    shadow: &ShadowRepository<'_>,
-    from: &str,
-    to: &str,
-) -> Result<Vec<(char, Vec<u8>)>, String> {
-    let args = ["diff-tree", "-r", "-z", "--name-status", "--no-renames"];
-    let output = shadow.git(&[&args[..], &[from, to]].concat())?;
-    let fields = split(&output.stdout);
-    let pairs = fields.chunks_exact(2);
-    Ok(pairs
-        .map(|pair| (char::from(pair[0][0]), pair[1].clone()))
-        .collect())
-}
-
-/// Lists the changes that are applied to the working tree. A change of type is a modification; the
-/// commit of a submodule is not applied.
-fn changes_to_apply(
-    shadow: &ShadowRepository<'_>,
-    from: &str,
-    to: &str,
-) -> Result<Vec<(char, Vec<u8>)>, String> {
-    let before: BTreeSet<Vec<u8>> = submodules(&Entries::read(shadow, from)?);
-    let after = submodules(&Entries::read(shadow, to)?);
-    let changes = changes(shadow, from, to)?.into_iter();
-    let files = changes.filter(|(_, path)| !before.contains(path) && !after.contains(path));
-    Ok(files
-        .map(|(kind, path)| (if kind == 'T' { 'M' } else { kind }, path))
-        .collect())
-}
-
-fn submodules(entries: &Entries) -> BTreeSet<Vec<u8>> {
-    let links = entries.0.iter().filter(|(_, entry)| entry.mode == "160000");
-    links.map(|(path, _)| path.clone()).collect()
+/// Returns the changes that are applied to the working tree. A change of type is a modification;
+/// the commit of a submodule is not applied.
+fn changes_to_apply(changes: Vec<TreeChange>) -> Vec<(char, Vec<u8>)> {
+    let files = changes.into_iter().filter(|change| !change.is_submodule);
+    files
+        .map(|change| match change.kind {
+            'T' => ('M', change.path),
+            kind => (kind, change.path),
+        })
+        .collect()
 }

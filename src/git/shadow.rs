@@ -11,8 +11,8 @@ use super::{READ_MAX, look};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fmt::Write as _;
-use std::fs::{self, DirBuilder};
-use std::io::{self, Write as _};
+use std::fs::{self, DirBuilder, File};
+use std::io::{self, BufRead as _, BufReader, Write as _};
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -192,13 +192,24 @@ impl<'a> ShadowRepository<'a> {
         self.git_with_stdin(args, self.input(input)?)
     }
 
+    /// Runs git with a few bytes on its standard input. Unlike [`Self::git_with_input`], this writes
+    /// no file, so that readers of a loop can use it. The bytes must fit in a pipe.
+    pub(super) fn git_with_pipe(&self, args: &[&str], input: &[u8]) -> Result<GitOutput, String> {
+        let pipe = io::pipe().and_then(|(reader, mut writer)| {
+            writer.write_all(input)?;
+            Ok(reader)
+        });
+        let reader = pipe.map_err(|error| format!("cannot write to git: {error}"))?;
+        self.git_with_stdin(args, reader.into())
+    }
+
     /// Returns a standard input with these bytes. A file, because git and ralph could wait for each
     /// other at the two ends of a pipe.
     pub(super) fn input(&self, bytes: &[u8]) -> Result<Stdio, String> {
         let path = self.dir.join("input");
         let file = create_private(&path)
             .and_then(|mut file| file.write_all(bytes))
-            .and_then(|()| fs::File::open(&path));
+            .and_then(|()| File::open(&path));
         let _ = fs::remove_file(&path);
         file.map(Stdio::from)
             .map_err(|error| format!("cannot write to {}: {error}", path.display()))
@@ -223,6 +234,40 @@ impl<'a> ShadowRepository<'a> {
         match output.code {
             Some(0) => Ok(output),
             _ => Err(output.error_message(args.first().unwrap_or(&""))),
+        }
+    }
+
+    /// Runs git with its output in a file, which may be long. The file has no name any more.
+    pub(super) fn git_to_file(&self, args: &[&str]) -> Result<File, String> {
+        let path = self.dir.join("output");
+        let cannot_write = |error| format!("cannot write to {}: {error}", path.display());
+        let file = create_private(&path).and_then(|file| Ok((file, File::open(&path)?)));
+        let _ = fs::remove_file(&path);
+        let (written, read) = file.map_err(cannot_write)?;
+        let mut command = self.command(args);
+        let output = command::run_to_file(&mut command, Stdio::null(), written, TIMEOUT)
+            .map_err(GitError::message)?;
+        match output.code {
+            Some(0) => Ok(read),
+            _ => Err(output.error_message(args.first().unwrap_or(&""))),
+        }
+    }
+
+    /// Runs git, and calls `each` for every record of its output. A NUL byte ends a record.
+    pub(super) fn for_each_record(
+        &self,
+        args: &[&str],
+        mut each: impl FnMut(&[u8]),
+    ) -> Result<(), String> {
+        let mut output = BufReader::new(self.git_to_file(args)?);
+        let mut record = Vec::new();
+        loop {
+            record.clear();
+            match output.read_until(0, &mut record) {
+                Ok(0) => return Ok(()),
+                Ok(_) => each(record.strip_suffix(&[0]).unwrap_or(&record)),
+                Err(error) => return Err(format!("cannot read from git: {error}")),
+            }
         }
     }
 

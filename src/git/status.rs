@@ -1,7 +1,6 @@
 //! Detects problems, before a loop starts, that would keep its work from being committed or pushed.
 
 use super::READ_MAX;
-use super::diff::find_top;
 use super::project::checkout_top;
 use super::working_tree::WorkingTree;
 use super::{command, look, worktree};
@@ -129,7 +128,10 @@ impl WorkingTree {
 pub(crate) fn moved_working_tree(workspace: &Path) -> Option<PathBuf> {
     let real = fs::canonicalize(workspace).ok()?;
     let expected = checkout_top(&real)?;
-    let top = find_top(&real).ok().flatten()?;
+    // Git answers this also if the working tree does not contain the workspace at all.
+    let mut command = look::git(&real, &["rev-parse", "--show-toplevel"]);
+    let output = command::run(&mut command, READ_MAX, command::TIMEOUT).ok()?;
+    let top = (output.code == Some(0)).then(|| command::parse_path(&output.stdout))?;
     let top = fs::canonicalize(&top).unwrap_or(top);
     (top != expected && worktree::redirecting_variable().is_none()).then_some(top)
 }

@@ -329,6 +329,8 @@ pub(super) fn branch_tip(plan: &Worktree) -> Option<String> {
 /// Deletes the worktree's branch. Returns the ID of its last commit; `None` if the branch does not
 /// exist.
 pub(crate) fn delete_branch(plan: &Worktree) -> Result<Option<String>, String> {
+    // Also if the branch is gone: git deletes it before it releases the lock.
+    remove_own_locks(plan);
     let Some(tip) = branch_tip(plan) else {
         return Ok(None);
     };
@@ -345,7 +347,6 @@ pub(crate) fn delete_branch(plan: &Worktree) -> Result<Option<String>, String> {
     } else {
         ["update-ref", "-d", &name, &tip]
     };
-    remove_own_locks(plan);
     let mut command = command::git_with_hooks(&plan.repository);
     command.env("GIT_DIR", &plan.repository).args(args);
     let output =

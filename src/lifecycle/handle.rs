@@ -11,6 +11,7 @@ use crate::process::tree::{parent, start_time};
 use crate::process::{lock_users, orphans};
 use crate::proof::view::View;
 #[cfg(feature = "cli")]
+use crate::sandbox::hooks;
 use crate::store::cache;
 use crate::store::{
     LockHolder, LoopDir, LoopLock, LoopView, StateDir, StoreError, is_starting, loop_holder,
@@ -56,6 +57,24 @@ impl LoopHandle {
             handle.sweep()?;
         }
         Ok(handle)
+    }
+
+    /// Opens a loop for a command that only reads it. If there is no loop of this name, opens the
+    /// newest archived one that had it, or whose directory has it.
+    #[cfg(feature = "cli")]
+    pub(crate) fn open_to_read(name: &str) -> Result<Self, CommandError> {
+        let state_dir = StateDir::locate()?;
+        let Err(missing) = state_dir.find_loop(name) else {
+            return Self::open_in(state_dir, name);
+        };
+        let dir = state_dir.find_archived(name).ok_or(missing)?;
+        Ok(Self {
+            view: cache::read(&dir)?,
+            state_dir,
+            dir,
+            liveness: Liveness::Idle,
+            warnings: Vec::new(),
+        })
     }
 
     /// Opens a loop like [`LoopHandle::open`], but fails if this process belongs to an agent, unless
@@ -136,6 +155,7 @@ impl LoopHandle {
             )
         };
         self.warnings.extend(describe_sweep(&what, &result));
+        hooks::remove_created(&self.dir.created_hooks());
         for scratch in [self.dir.view_scratch(), self.dir.verify_scratch()] {
             if let Err(error) = View::recover(&scratch) {
                 self.warnings.push(format!(

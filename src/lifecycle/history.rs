@@ -10,6 +10,11 @@ use crate::engine::{Act, Event, Liveness, State};
 use crate::git::checkpoint::{Checkpoints, FileDiffStat};
 use crate::store::activity::{ActivityItem, ActivityReader};
 use crate::store::{JournalLine, LoopDir, LoopView, Result, cache};
+use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// The largest patch that is read as a whole, in bytes.
+const PATCH_MAX: usize = 64 << 20;
 
 /// A loop's past and present.
 pub(crate) struct LoopHistory {
@@ -25,7 +30,12 @@ pub(crate) struct LoopHistory {
     pub(crate) start_tree: Option<String>,
     /// The time of the last event, in milliseconds since 1970.
     pub(crate) last_event_ms: i64,
+    /// Changes that were read in advance.
+    known_changes: Mutex<HashMap<TreePair, Vec<FileDiffStat>>>,
 }
+
+/// Two trees that are compared.
+type TreePair = (String, String);
 
 /// An iteration, as far as the journal tells.
 #[derive(Clone, Debug)]
@@ -94,6 +104,7 @@ impl LoopHistory {
             preflight: builder.preflight,
             iterations: builder.iterations,
             start_tree: builder.start_tree,
+            known_changes: Mutex::default(),
         })
     }
 
@@ -140,6 +151,11 @@ impl LoopHistory {
         if from == to {
             return Vec::new();
         }
+        let known = self.known_changes();
+        if let Some(changes) = known.get(&(from.to_owned(), to.to_owned())) {
+            return changes.clone();
+        }
+        drop(known);
         let checkpoints = Checkpoints::find(&self.dir.git_scratch());
         let changes = checkpoints.map(|all| all.changes(from, to));
         changes
@@ -147,13 +163,36 @@ impl LoopHistory {
             .unwrap_or_default()
     }
 
+    /// Reads the changes of these iterations, and of the whole loop, in advance: one process compares
+    /// many trees much faster than one process each.
+    pub(crate) fn read_changes(&self, iterations: &[PastIteration]) {
+        let each = iterations
+            .iter()
+            .filter_map(|one| self.trees_of(one.number));
+        let pairs = each.chain(self.trees_of_all());
+        let pairs: Vec<_> = pairs.filter(|(from, to)| from != to).collect();
+        let checkpoints = Checkpoints::find(&self.dir.git_scratch());
+        let changes = checkpoints.map(|all| all.changes_of_each(&pairs));
+        // If a checkpoint is gone, each comparison is tried on its own.
+        if let Some(Ok(changes)) = changes {
+            let names = pairs.iter();
+            let names = names.map(|(from, to)| ((*from).to_owned(), (*to).to_owned()));
+            self.known_changes().extend(names.zip(changes));
+        }
+    }
+
+    fn known_changes(&self) -> MutexGuard<'_, HashMap<TreePair, Vec<FileDiffStat>>> {
+        let known = self.known_changes.lock();
+        known.unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Returns the changes between two trees as a patch. Fails if the checkpoints are gone, or if
     /// the patch is too long.
-    pub(crate) fn patch(&self, (from, to): (&str, &str)) -> std::result::Result<String, String> {
-        let checkpoints = Checkpoints::find(&self.dir.git_scratch());
-        let checkpoints = checkpoints.ok_or("its checkpoints are gone")?;
-        let patch = checkpoints.diff(from, to, None)?;
-        Ok(String::from_utf8_lossy(&patch).into_owned())
+    pub(crate) fn patch(&self, trees: (&str, &str)) -> std::result::Result<String, String> {
+        match self.patch_start(trees, PATCH_MAX)? {
+            (patch, false) => Ok(patch),
+            _ => Err("too many changes".into()),
+        }
     }
 
     /// Returns the first `max` bytes of the changes between two trees as a patch, and whether it was

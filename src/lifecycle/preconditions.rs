@@ -73,6 +73,7 @@ pub(crate) fn check_sandbox(plan: &Plan, state_dir: &Path) -> Result<(), Command
             state_dir,
             agent,
             files: Vec::new(),
+            caches: plan.workspace.clone(),
         };
         sandbox::probe(&request).map_err(|failure| {
             CommandError::usage(

@@ -133,8 +133,8 @@ impl Tmux {
         let prefix = prefix.filter(|prefix| !prefix.is_empty());
         let prefix = prefix.unwrap_or_else(|| "C-b".into());
         match prefix.strip_prefix("C-") {
-            Some(letter) => format!("Ctrl-{} D", letter.to_uppercase()),
-            None => format!("{prefix} D"),
+            Some(letter) => format!("Ctrl-{} d", letter.to_uppercase()),
+            None => format!("{prefix} d"),
         }
     }
 

@@ -1,5 +1,5 @@
-//! Looks up the processes that no sweep may kill: registered background loops, and the windows that
-//! host them.
+//! Looks up the processes that no sweep may kill: registered background loops, and ralph's tmux
+//! servers with their windows.
 
 use super::mark::Mark;
 use super::tree;
@@ -29,9 +29,8 @@ pub(crate) struct ExemptSet {
     pub trees: Vec<Pid>,
     /// Processes that are exempt, but not their descendants.
     pub single: Vec<Pid>,
-    /// The start time before which the windows of ralph's tmux server are exempt. The server itself
-    /// is exempt. `None` exempts neither.
-    pub windows_before: Option<u64>,
+    /// Whether the tmux servers that ralph started are exempt, with all their windows.
+    pub has_servers: bool,
 }
 
 impl Exemptions {
@@ -42,15 +41,16 @@ impl Exemptions {
         }
     }
 
-    /// Returns the processes that are alive now and exempt after a job that began at
-    /// `start_time`, in the unit of [`tree::start_time`].
+    /// Returns the processes that are alive now and exempt.
     ///
-    /// A tmux server outlives the loop whose window it was started for, and a person may have opened
-    /// more windows in it: those that are older than the job are exempt. A window that was opened
-    /// during the job may be the agent's.
-    pub(crate) fn current_for_job(&self, start_time: u64) -> ExemptSet {
+    /// A tmux server that `ralph spawn` started in an agent outlives the agent, and a person may work
+    /// in its windows. tmux does not record which client opened a window, and starts its program
+    /// itself, so a person's window and an agent's look alike. All are exempt: losing a person's
+    /// work is worse than keeping a process that the agent could have hidden in any other server of
+    /// the user. [`windows_since`](Self::windows_since) finds it.
+    pub(crate) fn current(&self) -> ExemptSet {
         let mut exempt = ExemptSet {
-            windows_before: Some(start_time),
+            has_servers: true,
             ..ExemptSet::default()
         };
         for ExemptProcess {
@@ -74,10 +74,23 @@ impl Exemptions {
         exempt
     }
 
-    /// Returns the processes that are alive now and exempt when no job runs: the windows that an
-    /// agent opened were closed after its job.
-    pub(crate) fn current(&self) -> ExemptSet {
-        self.current_for_job(u64::MAX)
+    /// Returns the first processes of the windows that were opened since `start_time`, in the unit of
+    /// [`tree::start_time`], except those of background loops. Looks into the servers that host
+    /// background loops, and into those among the descendants of this process.
+    pub(crate) fn windows_since(&self, start_time: u64) -> Vec<u32> {
+        let exempt = self.current();
+        let mut servers = tree::scan(&exempt).servers;
+        for host in exempt.single.iter().filter(|pid| is_tmux(**pid)) {
+            if !servers.contains(host) {
+                servers.push(*host);
+            }
+        }
+        let windows = servers.into_iter().flat_map(tree::children);
+        windows
+            .filter(|pid| !exempt.trees.contains(pid))
+            .map(raw)
+            .filter(|pid| tree::start_time(*pid).is_some_and(|at| at >= start_time))
+            .collect()
     }
 }
 
@@ -90,30 +103,11 @@ impl ExemptSet {
         }
     }
 
-    /// Returns whether a process is exempt together with its descendants. `parent_is_server` says
-    /// whether its parent [is a tmux server](Self::is_server).
-    pub(super) fn has_tree(&self, pid: Pid, parent_is_server: bool) -> bool {
-        let is_older = || {
-            let before = self.windows_before.unwrap_or(0);
-            tree::start_time(raw(pid)).is_some_and(|at| at < before)
-        };
-        self.trees.contains(&pid) || (parent_is_server && is_older())
-    }
-
-    /// Returns whether a process is a tmux server that ralph has started for background loops before
-    /// the job began: a program named tmux with the mark of no loop. A server that an agent started
-    /// itself has the mark of the agent's loop, or a mark that it forged during the job.
+    /// Returns whether a process is a tmux server that ralph has started for background loops: a
+    /// program named tmux with the mark of no loop. A server that an agent starts itself has the mark
+    /// of the agent's loop.
     pub(super) fn is_server(&self, pid: Pid) -> bool {
-        let is_tmux = || {
-            let program = std::fs::read_link(format!("/proc/{}/exe", raw(pid)));
-            let program = program.unwrap_or_default();
-            program.file_name().is_some_and(|name| name == "tmux")
-        };
-        let is_detached = || Mark::of_process(raw(pid)) == Some(Mark::DETACHED);
-        self.windows_before
-            .is_some_and(|before| tree::start_time(raw(pid)).is_some_and(|at| at < before))
-            && is_tmux()
-            && is_detached()
+        self.has_servers && is_tmux(pid) && Mark::of_process(raw(pid)) == Some(Mark::DETACHED)
     }
 
     /// Adds these processes and their descendants to the set.
@@ -121,6 +115,13 @@ impl ExemptSet {
         self.trees.extend_from_slice(pids);
         self
     }
+}
+
+/// Returns whether a process runs a program named tmux.
+fn is_tmux(pid: Pid) -> bool {
+    let program = std::fs::read_link(format!("/proc/{}/exe", raw(pid)));
+    let program = program.unwrap_or_default();
+    program.file_name().is_some_and(|name| name == "tmux")
 }
 
 fn raw(pid: Pid) -> u32 {

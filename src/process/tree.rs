@@ -44,6 +44,8 @@ pub(crate) struct Descendants {
     pub(crate) found: Vec<Pid>,
     /// Whether there are exempt ones.
     pub(crate) has_exempt: bool,
+    /// Those that [are tmux servers](ExemptSet::is_server).
+    pub(crate) servers: Vec<Pid>,
 }
 
 /// Returns every living descendant of this process except exempt ones, parents before children.
@@ -60,7 +62,7 @@ pub(crate) fn scan(exempt: &ExemptSet) -> Descendants {
         let is_server = next > 0 && exempt.is_server(pid);
         servers.extend(is_server.then_some(pid));
         for child in children(pid) {
-            if exempt.has_tree(child, is_server) {
+            if is_server || exempt.trees.contains(&child) {
                 has_exempt = true;
             } else {
                 found.push(child);
@@ -73,7 +75,11 @@ pub(crate) fn scan(exempt: &ExemptSet) -> Descendants {
     has_exempt |= found.iter().any(is_single);
     // Leave out zombies: their parents reap them.
     found.retain(|pid| !is_single(pid) && is_alive(*pid));
-    Descendants { found, has_exempt }
+    Descendants {
+        found,
+        has_exempt,
+        servers,
+    }
 }
 
 /// Returns whether a process is alive. A process whose main thread has exited is in state "zombie"
@@ -190,18 +196,6 @@ pub(crate) fn program_name(pid: u32) -> Option<String> {
 /// Returns a process's start time, in clock ticks since boot; `None` if the process has exited or
 /// is a zombie.
 pub(crate) fn start_time(pid: u32) -> Option<u64> {
-    let (start_time, is_alive) = start_time_and_state(pid)?;
-    is_alive.then_some(start_time)
-}
-
-/// Returns when a child of this process has started; `None` if it was reaped. A child that has
-/// exited counts until then.
-pub(crate) fn start_time_of_child(pid: u32) -> Option<u64> {
-    Some(start_time_and_state(pid)?.0)
-}
-
-/// Returns when a process has started, and whether it is alive; `None` if it was reaped.
-fn start_time_and_state(pid: u32) -> Option<(u64, bool)> {
     let mut text = [0; 1024];
     let length = fs::File::open(format!("/proc/{pid}/stat"))
         .and_then(|mut stat| stat.read(&mut text))
@@ -210,6 +204,7 @@ fn start_time_and_state(pid: u32) -> Option<(u64, bool)> {
     // The name in parentheses may contain any bytes. The fields follow the last closing
     // parenthesis.
     let mut fields = stat.rsplit_once(')')?.1.split_whitespace();
-    let alive = !matches!(fields.next()?, "Z" | "X");
-    Some((fields.nth(18)?.parse().ok()?, alive))
+    let is_alive = !matches!(fields.next()?, "Z" | "X");
+    let start_time = fields.nth(18)?.parse().ok()?;
+    is_alive.then_some(start_time)
 }

@@ -62,12 +62,7 @@ pub(crate) fn run_guarded(
             if let Some(saved_termios) = saved_termios {
                 saved_termios.restore(pid);
             }
-            // A supervisor that exits by itself has closed the windows that its agent opened.
-            let windows_before = if exit.code.is_some() { u64::MAX } else { 0 };
-            let exempt = || {
-                let exempt = exemptions.current_for_job(windows_before);
-                exempt.with_trees(&inherited)
-            };
+            let exempt = || exemptions.current().with_trees(&inherited);
             let (swept, survivors) = sweep(exempt, grace);
             Ok(match exit {
                 ProcessExit {
@@ -128,6 +123,7 @@ fn sweep(exempt: impl Fn() -> ExemptSet, grace: Duration) -> (usize, Vec<u32>) {
         let Descendants {
             found: left,
             has_exempt,
+            ..
         } = tree::scan(&exempt);
         // A process that exits during the scan hides its children. Unless there are exempt
         // processes, only the kernel's "no children" is reliable.

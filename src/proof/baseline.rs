@@ -21,8 +21,10 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 
-/// The first bytes of a stored baseline: its format and version.
-const MAGIC: &[u8] = b"ralph baseline 1\n";
+/// The first bytes of a stored baseline: its format and version. Loops that began under an earlier
+/// version are still read.
+const MAGIC: &[u8] = b"ralph baseline 2\n";
+const FIRST_MAGIC: &[u8] = b"ralph baseline 1\n";
 
 /// The directory of a baseline in a loop's directory, and its files.
 const DIR: &str = "baseline";
@@ -148,8 +150,10 @@ impl Baseline {
                 "{path} was changed since the loop started"
             )));
         }
-        let mut from = ManifestReader::new(bytes.strip_prefix(MAGIC).ok_or_else(broken)?);
-        let scope = Scope::read(&mut from)?;
+        let first_format = bytes.strip_prefix(FIRST_MAGIC);
+        let rest = first_format.or_else(|| bytes.strip_prefix(MAGIC));
+        let mut from = ManifestReader::new(rest.ok_or_else(broken)?);
+        let scope = Scope::read(&mut from, first_format.is_some())?;
         let workspace = from.manifest()?;
         let outside = from.manifest()?;
         let copies = Copies::get(&mut from)?;

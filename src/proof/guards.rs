@@ -3,6 +3,7 @@
 
 use super::patterns::PatternSet;
 use serde::Deserialize;
+use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
 /// The rows of `presets/guards.toml`, whose header describes the fields.
@@ -55,10 +56,14 @@ struct IgnoredNames {
 }
 
 #[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub(super) struct OutsideRow {
     pub(super) depth: usize,
     pub(super) skip: Vec<String>,
+    pub(super) dir_variables: BTreeMap<String, String>,
+    pub(super) file_variables: Vec<String>,
+    pub(super) module_variables: Vec<String>,
+    pub(super) environment_variables: Vec<String>,
 }
 
 pub(super) fn rows() -> &'static GuardRows {

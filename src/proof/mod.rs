@@ -16,6 +16,7 @@ mod review_files;
 mod rust_items;
 mod rust_tests;
 mod scope;
+mod settings_paths;
 mod snapshot;
 mod sources;
 pub(crate) mod start_tests;
@@ -27,6 +28,7 @@ pub(crate) mod view;
 pub(crate) use baseline::Baseline;
 pub(crate) use recorded::RecordedState;
 pub(crate) use scope::BaselineSpec;
+pub(crate) use settings_paths::VariablePaths;
 pub(crate) use snapshot::FileSnapshot;
 pub(crate) use sources::{GARBLED, SourceFiles};
 

@@ -11,6 +11,9 @@ use std::path::Path;
 /// Directories above a workspace that are searched for settings and modules, and to which depth.
 const DIRS_ABOVE: [(&str, usize); 2] = [(".cargo", 1), ("node_modules", 2)];
 
+/// The depth to which directories of modules are listed.
+const MODULES_DEPTH: usize = 2;
+
 /// Files of a git directory that change what git does.
 const GIT_FILES: [&str; 2] = ["config", "config.worktree"];
 const GIT_DIRS: [&str; 2] = ["hooks", "info"];
@@ -42,20 +45,24 @@ pub(super) fn list(scope: &Scope, refused: &mut Vec<Vec<u8>>) -> Manifest {
         .as_deref()
         .filter(|home| !home.starts_with(&scope.workspace))
     {
-        let skip = PatternSet::new(&rows().outside.skip);
-        add(&mut all, home, &mut |path, is_dir, depth| {
-            if depth == 1 && !path.starts_with(b".") {
-                return false;
-            }
-            let full = home.join(as_path(path));
-            let is_wanted = depth <= rows().outside.depth + 1
-                && !is_skipped(&skip, path, is_dir)
-                && !scope.is_own(&full);
-            if !is_wanted {
-                refused.push(full.as_os_str().as_bytes().to_vec());
-            }
-            is_wanted
-        });
+        add_settings(&mut all, scope, (home, Path::new("")), refused);
+    }
+    let named = &scope.settings;
+    for (dir, usual) in &named.dirs {
+        add_settings(&mut all, scope, (dir, usual), refused);
+    }
+    for file in &named.files {
+        all.add_file(file);
+    }
+    for (dirs, depth_max) in [
+        (&named.modules, MODULES_DEPTH),
+        (&named.environments, usize::MAX),
+    ] {
+        for dir in dirs.iter().filter(|dir| !scope.is_own(dir)) {
+            add(&mut all, dir, &mut |path, _, depth| {
+                depth <= depth_max && !scope.is_own(&dir.join(as_path(path)))
+            });
+        }
     }
     for dir in scope.workspace.ancestors().skip(1) {
         let is_guard = |path: &[u8]| {
@@ -92,6 +99,33 @@ pub(super) fn list(scope: &Scope, refused: &mut Vec<Vec<u8>>) -> Manifest {
     }
     all.sort();
     all
+}
+
+/// Adds what is in a directory of settings, except for caches. `usual` is its place in the home
+/// directory, by which the rows know it.
+fn add_settings(
+    all: &mut Manifest,
+    scope: &Scope,
+    (dir, usual): (&Path, &Path),
+    refused: &mut Vec<Vec<u8>>,
+) {
+    let skip = PatternSet::new(&rows().outside.skip);
+    let is_home = usual.as_os_str().is_empty();
+    let depth_max = rows().outside.depth + 1 - usual.components().count();
+    add(all, dir, &mut |path, is_dir, depth| {
+        if is_home && depth == 1 && !path.starts_with(b".") {
+            return false;
+        }
+        let full = dir.join(as_path(path));
+        let known = usual.join(as_path(path));
+        let is_wanted = depth <= depth_max
+            && !is_skipped(&skip, known.as_os_str().as_bytes(), is_dir)
+            && !scope.is_own(&full);
+        if !is_wanted {
+            refused.push(full.as_os_str().as_bytes().to_vec());
+        }
+        is_wanted
+    });
 }
 
 /// Returns whether ralph keeps a copy of a file outside the workspace. Files of the home directory

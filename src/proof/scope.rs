@@ -3,6 +3,7 @@
 use super::check_script::{add_sourced, scripts};
 use super::encoding::{ManifestReader, put_bytes, put_number};
 use super::manifest::as_path;
+use super::settings_paths::VariablePaths;
 use crate::git;
 use crate::git::ignored::IgnoredPaths;
 use std::io;
@@ -16,6 +17,8 @@ pub(crate) struct BaselineSpec<'a> {
     pub(crate) home: Option<&'a Path>,
     /// The directories of `PATH`.
     pub(crate) path_dirs: Vec<PathBuf>,
+    /// Where tools look for settings besides the home directory.
+    pub(crate) settings: VariablePaths,
     /// The commands of the checks.
     pub(crate) checks: Vec<&'a str>,
     /// Patterns of further guards, from `--protect`.
@@ -32,6 +35,7 @@ pub(super) struct Scope {
     pub(super) workspace: PathBuf,
     pub(super) home: Option<PathBuf>,
     pub(super) path_dirs: Vec<PathBuf>,
+    pub(super) settings: VariablePaths,
     /// The scripts that the checks execute, whether or not they exist.
     pub(super) scripts: Vec<PathBuf>,
     pub(super) own: Vec<PathBuf>,
@@ -78,8 +82,12 @@ impl Scope {
         add_sourced(&mut all, &workspace);
         all.sort();
         let ignored = git::ignored::ignored_paths(&workspace);
+        let mut settings = spec.settings.clone();
+        let home = spec.home.map(|home| real(&home.to_owned()));
+        settings.resolve(&workspace, home.as_deref());
         Ok(Self {
-            home: spec.home.map(|home| real(&home.to_owned())),
+            settings,
+            home,
             own: spec.own.iter().map(real).collect(),
             path_dirs,
             scripts: all,
@@ -101,10 +109,21 @@ impl Scope {
         put_list(out, self.protect.iter().map(String::as_bytes));
         put_list(out, self.ignored.iter());
         put_number(out, self.has_git.into());
+        let settings = &self.settings;
+        for dirs in [
+            settings.dirs.iter().map(|(dir, _)| dir).collect::<Vec<_>>(),
+            settings.dirs.iter().map(|(_, usual)| usual).collect(),
+            settings.files.iter().collect(),
+            settings.modules.iter().collect(),
+            settings.environments.iter().collect(),
+        ] {
+            put_list(out, dirs.iter().map(|path| path.as_os_str().as_bytes()));
+        }
     }
 
-    pub(super) fn read(from: &mut ManifestReader<'_>) -> io::Result<Self> {
-        Ok(Self {
+    /// Reads a scope. Those of the first format have no settings besides the home directory.
+    pub(super) fn read(from: &mut ManifestReader<'_>, is_first_format: bool) -> io::Result<Self> {
+        let mut scope = Self {
             workspace: as_path(from.bytes()?).to_owned(),
             home: read_paths(from)?.pop(),
             path_dirs: read_paths(from)?,
@@ -114,7 +133,18 @@ impl Scope {
             protect: read_list(from, |text| String::from_utf8_lossy(text).into_owned())?,
             ignored: IgnoredPaths::new(read_list(from, <[u8]>::to_vec)?),
             has_git: from.number()? != 0,
-        })
+            settings: VariablePaths::default(),
+        };
+        if !is_first_format {
+            let dirs = read_paths(from)?;
+            scope.settings = VariablePaths {
+                dirs: dirs.into_iter().zip(read_paths(from)?).collect(),
+                files: read_paths(from)?,
+                modules: read_paths(from)?,
+                environments: read_paths(from)?,
+            };
+        }
+        Ok(scope)
     }
 }
 

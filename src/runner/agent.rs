@@ -12,11 +12,12 @@ use crate::agent::pipeline::{AgentOutput, OutputPipeline, OutputTail};
 use crate::agent::redact::Redactor;
 use crate::agent::script;
 use crate::engine::event::{AgentReport, Fault, Marker};
-use crate::engine::plan::PromptDelivery;
+use crate::engine::plan::{PromptDelivery, Sandbox};
 use crate::engine::usage::Tokens;
 use crate::engine::{Event, ProcessIdentity, format};
 use crate::os::{program, regular_file};
 use crate::process::{orphans, tree};
+use crate::sandbox::hooks::SandboxHooks;
 use crate::sandbox::{Confinement, SandboxRequest};
 use crate::terminal::emulator::TerminalOptions;
 use regex::Regex;
@@ -239,8 +240,13 @@ impl Runner<'_> {
                 .into_iter()
                 .chain(files)
                 .collect(),
+            caches: self.task_dir.path().join("cache"),
         };
         request.create_dirs();
+        if kind == Sandbox::Bwrap {
+            let create = || SandboxHooks::create(&plan.workspace, &self.rec.dir.created_hooks());
+            self.hooks.get_or_init(create);
+        }
         Ok(Some(Confinement::prepare(&request)?))
     }
 
@@ -303,6 +309,13 @@ impl Runner<'_> {
         }
     }
 
+    /// Returns the windows that were opened while the agent ran, and are still open.
+    fn windows_of_iteration(&self) -> Vec<u32> {
+        let started = self.rec.state.process.map(|agent| agent.start_time);
+        let exemptions = self.reactor.scope().exemptions();
+        started.map_or_else(Vec::new, |at| exemptions.windows_since(at))
+    }
+
     /// Records the end of an iteration: the agent's exit status, its parsed output and its markers.
     pub(super) fn agent_ended(
         &mut self,
@@ -336,6 +349,7 @@ impl Runner<'_> {
                 .filter(|text| !text.is_empty()),
             orphans: result.orphans,
             survivors: result.survivors,
+            windows: self.windows_of_iteration(),
             ..AgentReport::default()
         };
         report.note.clone_from(&output.note);

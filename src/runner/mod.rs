@@ -57,6 +57,7 @@ use crate::process::signals::SignalEvent;
 use crate::process::{orphans, pty};
 use crate::proof::FileSnapshot;
 use crate::proof::view::View;
+use crate::sandbox::hooks::SandboxHooks;
 use crate::store::{self, JournalHeader, JournalLine, LoopDir, OpenedJournal};
 use bus_relay::BusRelay;
 use children::ChildDrain;
@@ -150,6 +151,8 @@ pub(crate) struct Runner<'a> {
     content: OnceCell<Option<TreeContent>>,
     /// The view in which the checks run again; `None` outside the second look.
     view: Option<View>,
+    /// The directories of hooks that a sandbox needs.
+    hooks: OnceCell<SandboxHooks>,
     /// The files before the newest iteration's checks, outside git; `None` if they are not known.
     snapshot: Option<FileSnapshot>,
     /// The versions of the agents that this runner has started, by their index; `None` if unknown.
@@ -185,6 +188,7 @@ impl<'a> Runner<'a> {
             prompts: Prompts::open(&rec),
             content: OnceCell::new(),
             view: None,
+            hooks: OnceCell::new(),
             snapshot: None,
             versions: BTreeMap::new(),
             reporting: TestReporting::default(),

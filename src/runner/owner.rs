@@ -56,7 +56,6 @@ pub(crate) struct Subtree {
     first: Pid,
     /// Whether the first process is a sandbox's, which takes all others with it when it exits.
     is_wrapped: bool,
-    start_time: u64,
     exemptions: Exemptions,
     ended: bool,
 }
@@ -94,7 +93,6 @@ impl ProcessOwner {
             KillScope::Everything { exemptions } => Self::Subtree(Subtree {
                 first: pid,
                 is_wrapped,
-                start_time: tree::start_time_of_child(raw(pid)).unwrap_or(0),
                 exemptions: exemptions.clone(),
                 ended: false,
             }),
@@ -235,7 +233,7 @@ impl Subtree {
     }
 
     fn exempt(&self) -> ExemptSet {
-        self.exemptions.current_for_job(self.start_time)
+        self.exemptions.current()
     }
 
     fn remaining(&self) -> Vec<u32> {

@@ -51,7 +51,7 @@ impl Runner<'_> {
                     return Ok(Flow::Leave);
                 }
                 // The time limit has been reached: record that before anything starts.
-                Effect::Checkpoint { .. }
+                Effect::Checkpoint { iteration: 0 }
                 | Effect::Check { .. }
                 | Effect::Probe { .. }
                 | Effect::Survey { .. }

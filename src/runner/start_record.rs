@@ -3,7 +3,7 @@
 use crate::agent::redact::Redactor;
 use crate::engine::State;
 use crate::engine::plan::Plan;
-use crate::proof::BaselineSpec;
+use crate::proof::{BaselineSpec, VariablePaths};
 use crate::store::LoopDir;
 use std::path::{Path, PathBuf};
 
@@ -37,6 +37,7 @@ impl<'a> StartRecord<'a> {
             workspace: &self.plan.workspace,
             home: self.home.as_deref(),
             path_dirs: path_dirs(),
+            settings: VariablePaths::of_process(),
             checks: self.checks.iter().map(String::as_str).collect(),
             protect: &self.plan.proof.protect,
             own: self.own.clone(),

@@ -14,11 +14,13 @@ const MODULES_DEPTH: u32 = 4;
 /// Makes the git directories of a workspace writable, except what runs programs.
 pub(super) fn add(layout: &mut Layout, workspace: &Path) {
     let dirs = add_writable(layout, workspace);
+    let mut inner = Vec::new();
     if let Some(common) = dirs.first() {
         // The worktrees of other loops are invisible, so `git worktree prune` would forget them.
         layout.add(&common.join("worktrees"), Access::Read);
-        for module in modules(&common.join("modules"), MODULES_DEPTH) {
-            guard(layout, &module);
+        inner = modules(&common.join("modules"), MODULES_DEPTH);
+        for module in &inner {
+            guard(layout, module);
         }
     }
     for dir in &dirs {
@@ -29,6 +31,19 @@ pub(super) fn add(layout: &mut Layout, workspace: &Path) {
     if let Some(top) = git::checkout_top(workspace) {
         let entry = top.join(".git");
         if entry.is_file() {
+            layout.add(&entry, Access::Read);
+        }
+    }
+    // The same goes for submodules. The directories above are mounts of their own, which the agent
+    // cannot rename.
+    for entry in inner_git_entries(workspace, &inner) {
+        let dirs = entry.ancestors().skip(1);
+        for dir in dirs.take_while(|dir| *dir != workspace && dir.starts_with(workspace)) {
+            layout.add(dir, Access::Write);
+        }
+        if entry.is_dir() {
+            guard(layout, &entry);
+        } else {
             layout.add(&entry, Access::Read);
         }
     }
@@ -44,13 +59,30 @@ pub(super) fn add_writable(layout: &mut Layout, workspace: &Path) -> Vec<PathBuf
     dirs
 }
 
-/// Creates the directory of hooks in the workspace's repository, as `git init` does. Where it is
-/// missing, the agent could create one.
-pub(super) fn create_hooks(workspace: &Path) {
+/// Returns the directories of hooks of the workspace's repository and of its submodules, whether or
+/// not they exist.
+pub(super) fn hooks_dirs(workspace: &Path) -> Vec<PathBuf> {
     let workspace = fs::canonicalize(workspace).unwrap_or_else(|_| workspace.to_owned());
-    if let Some(common) = git::git_dirs_of(&workspace).first() {
-        let _ = fs::create_dir(common.join("hooks"));
-    }
+    let Some(common) = git::git_dirs_of(&workspace).into_iter().next() else {
+        return Vec::new();
+    };
+    let modules = modules(&common.join("modules"), MODULES_DEPTH);
+    let nested = inner_git_entries(&workspace, &modules);
+    let nested = nested.into_iter().filter(|entry| entry.is_dir());
+    let all = [common].into_iter().chain(modules).chain(nested);
+    all.map(|dir| dir.join("hooks")).collect()
+}
+
+/// Returns the entry `.git` of every submodule that is checked out: a file, or a directory. The agent
+/// can change `.gitmodules`, but not the settings in the git directories of submodules.
+fn inner_git_entries(workspace: &Path, modules: &[PathBuf]) -> Vec<PathBuf> {
+    let top = git::checkout_top(workspace);
+    let declared = top.iter().flat_map(|top| git::all_submodules(top));
+    let known = modules
+        .iter()
+        .filter_map(|module| git::submodule_tree(module));
+    let trees = declared.chain(known);
+    trees.map(|dir| dir.join(".git")).collect()
 }
 
 fn guard(layout: &mut Layout, git_dir: &Path) {

@@ -3,6 +3,7 @@
 
 mod bwrap;
 mod git_dirs;
+pub(crate) mod hooks;
 mod landlock;
 mod layout;
 mod probe;
@@ -15,6 +16,7 @@ use crate::os::program;
 use std::fmt;
 use std::fs;
 use std::io;
+use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use table::table;
@@ -32,17 +34,22 @@ pub(crate) struct SandboxRequest<'a> {
     pub(crate) agent: &'a Agent,
     /// Files that the agent must be able to read: its program and its prompt.
     pub(crate) files: Vec<PathBuf>,
+    /// A directory of the loop's own in the workspace, for caches where the sandbox has no private
+    /// directory for temporary files.
+    pub(crate) caches: PathBuf,
 }
 
 impl SandboxRequest<'_> {
-    /// Creates the directories without which an agent could not save its login or would have a
-    /// gap to create hooks in. An error is reported by the agent itself, or harmless.
+    /// Creates the directories without which an agent could not save its login or use its caches. An
+    /// error is reported by the agent itself.
     pub(crate) fn create_dirs(&self) {
         let own = self.agent.own_paths.iter();
         for path in own.filter(|path| path.ends_with('/')) {
             let _ = fs::create_dir_all(path);
         }
-        git_dirs::create_hooks(self.workspace);
+        if self.kind == Sandbox::Landlock {
+            let _ = fs::DirBuilder::new().mode(0o700).create(&self.caches);
+        }
     }
 }
 
@@ -114,13 +121,15 @@ impl Confinement {
             }
             Sandbox::Landlock => Method::Landlock(landlock::compose(&layout, request.workspace)?),
         };
-        let temp = match request.kind {
-            Sandbox::Bwrap => PathBuf::from(&table().temp[0]),
-            Sandbox::Landlock => std::env::temp_dir(),
+        let temp = PathBuf::from(&table().temp[0]);
+        let caches = match request.kind {
+            Sandbox::Bwrap => &temp,
+            // Other processes of the user share the directory for temporary files.
+            Sandbox::Landlock => &request.caches,
         };
         Ok(Self {
             method,
-            env: variables(request.kind, &temp),
+            env: variables(request.kind, &temp, caches),
             unset: &table().unset,
         })
     }
@@ -154,10 +163,10 @@ impl Confinement {
 
 /// Returns the variables that a sandbox sets: caches and temporary files go where the agent can
 /// write.
-fn variables(kind: Sandbox, temp: &Path) -> Vec<(String, String)> {
+fn variables(kind: Sandbox, temp: &Path, caches: &Path) -> Vec<(String, String)> {
     let text = |path: &Path| path.to_string_lossy().into_owned();
-    let caches = table().caches.iter();
-    let caches = caches.map(|(name, dir)| (name.clone(), text(&temp.join(dir))));
+    let rows = table().caches.iter();
+    let caches = rows.map(|(name, dir)| (name.clone(), text(&caches.join(dir))));
     let temps = table().temp_variables.iter();
     let temps = temps
         .filter(|name| kind == Sandbox::Bwrap && std::env::var_os(name).is_some())

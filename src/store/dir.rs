@@ -132,6 +132,11 @@ impl LoopDir {
         self.path.join("view")
     }
 
+    /// Returns the path of the record of hooks directories that were created for a sandbox.
+    pub(crate) fn created_hooks(&self) -> PathBuf {
+        self.path.join("created-hooks")
+    }
+
     /// Returns the scratch directory of `ralph verify`.
     pub(crate) fn verify_scratch(&self) -> PathBuf {
         self.path.join("verify")

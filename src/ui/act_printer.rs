@@ -1,5 +1,6 @@
 //! Prints an agent's acts line by line: its text, and one line per tool call.
 
+use super::ascii::use_ascii;
 use super::gutter::GutterWriter;
 use super::markdown::MarkdownWriter;
 use super::tool_line::{RunningTools, ToolCall, tool_line};
@@ -73,6 +74,15 @@ impl ActPrinter {
         Self::with_text(text, gutter, color, raw)
     }
 
+    /// Creates a printer for people if there are colors and symbols, else one for scripts.
+    pub(crate) fn for_view(gutter: &str, color: bool) -> Self {
+        if color && !use_ascii() {
+            Self::rich(gutter, false)
+        } else {
+            Self::new(gutter, color, false)
+        }
+    }
+
     /// Creates a printer for a terminal with colors, with light Markdown and compact tool lines.
     pub(super) fn rich(gutter: &str, raw: bool) -> Self {
         if raw {
@@ -101,8 +111,15 @@ impl ActPrinter {
         self.text.set_width(width);
     }
 
-    /// Appends to `out` the lines that `act` completes.
+    /// Appends to `out` the lines that `act`, which happens now, completes.
     pub(crate) fn print(&mut self, act: &Act<'_>, out: &mut Vec<u8>) {
+        self.print_at(act, None, out);
+    }
+
+    /// Appends to `out` the lines that `act` completes. It happened at this time, in milliseconds
+    /// since 1970; `None` is the present.
+    pub(crate) fn print_at(&mut self, act: &Act<'_>, at_ms: Option<i64>, out: &mut Vec<u8>) {
+        let at_ms = || at_ms.unwrap_or_else(|| Timestamp::now().as_millisecond());
         match act {
             Act::RawOutput(bytes) if self.raw => {
                 self.has_raw_output = true;
@@ -110,21 +127,24 @@ impl ActPrinter {
             }
             _ if self.has_raw_output => {}
             Act::Text(text) => self.text.feed(text.as_bytes(), out),
-            Act::ToolStarted { name, about } => self.running_tools.start(name, about),
+            Act::ToolStarted { name, about } => self.running_tools.start(name, about, at_ms()),
             Act::ToolFinished {
                 name,
                 about,
                 ok,
                 error,
+                lines,
+                ms,
             } => {
-                let took = self.running_tools.finish(name, about);
+                let took_ms = self.running_tools.finish(name, about, at_ms());
                 if let TextWriter::Markdown(_) = self.text {
                     let error = (!ok).then_some(&**error);
                     let call = ToolCall {
                         name,
                         about,
                         error,
-                        took,
+                        lines: *lines,
+                        took_ms: ms.or(took_ms),
                     };
                     let line = tool_line(&call, self.width);
                     self.text.flush_line(out);
@@ -153,12 +173,7 @@ impl ActPrinter {
                 used,
                 until_ms,
             } => {
-                let text = rest_text::near_limit(
-                    limit,
-                    *used,
-                    *until_ms,
-                    Timestamp::now().as_millisecond(),
-                );
+                let text = rest_text::near_limit(limit, *used, *until_ms, at_ms());
                 self.row("!", TextStyle::Yellow, &text, out);
             }
             Act::SideOutput(line) => self.row("·", TextStyle::Dim, line, out),
@@ -220,6 +235,8 @@ mod tests {
             about: about.into(),
             ok,
             error: error.into(),
+            lines: None,
+            ms: None,
         };
         let acts = [
             Act::Text("I look.".into()),

@@ -1,14 +1,12 @@
 //! Formats an event as lines for the console.
 
 use super::{
-    TextStyle, claim_text, label_text, look_text, one_line, outcome_text, rest_text, scm_text,
-    worktree_text,
+    TextStyle, claim_text, label_text, left_behind_text, look_text, one_line, outcome_text,
+    rest_text, scm_text, worktree_text,
 };
 use crate::engine::event::{CheckReport, Notice, Request, RequestSource};
 use crate::engine::failure::FailureKind;
-use crate::engine::format::{
-    dollars, duration, iteration_count, plural, process_count, with_limit,
-};
+use crate::engine::format::{dollars, duration, iteration_count, plural, with_limit};
 use crate::engine::graded::name_files;
 use crate::engine::iteration::describe_end;
 use crate::engine::iteration::{Iteration, IterationEnd};
@@ -36,15 +34,7 @@ pub(crate) fn lines(event: &Event, state: &State) -> Vec<(String, TextStyle)> {
             )
         }
         Event::Ended { report, .. } => {
-            let mut all = Vec::new();
-            let killed = (report.orphans as usize).saturating_sub(report.survivors.len());
-            if killed > 0 {
-                let processes = process_count(killed);
-                all.push((
-                    format!("killed {processes} left behind by the agent"),
-                    TextStyle::Yellow,
-                ));
-            }
+            let mut all = left_behind_text::lines(report);
             if report.denied > 1 {
                 all.push((
                     format!("the agent was denied permission {} times", report.denied),

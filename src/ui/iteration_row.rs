@@ -2,7 +2,9 @@
 
 use super::age::clock;
 use super::table::{TableCell, TableColumn, TextTable};
+use super::tool_line::line_counts;
 use super::{TextStyle, one_line};
+use crate::engine::act::ChangedLines;
 use crate::engine::format::{dollars, duration};
 use crate::engine::iteration::{IterationEnd, describe_end};
 use crate::engine::touched::TouchedFiles;
@@ -201,29 +203,42 @@ fn last_line(text: &str) -> Option<String> {
     lines.find(|line| !line.trim().is_empty())
 }
 
-/// Summarizes the tools that an agent used: `Read ×2, Edit lib/a.sh, Bash make ✘`.
+/// What a tool was used on, and whether it succeeded.
+type UsedOn<'a> = Vec<(&'a str, bool)>;
+
+/// Summarizes the tools that an agent used: `Read ×2, Edit lib/a.sh +12 −3, Bash make ✘`.
 pub(super) fn tools(activity: &IterationActivity) -> String {
-    let mut used: Vec<(&str, Vec<(&str, bool)>)> = Vec::new();
+    let mut used: Vec<(&str, UsedOn<'_>, ChangedLines)> = Vec::new();
     for (_, act) in &activity.acts {
         if let Act::ToolFinished {
-            name, about, ok, ..
+            name,
+            about,
+            ok,
+            lines,
+            ..
         } = act
         {
-            match used.iter_mut().find(|(known, _)| known == name) {
-                Some((_, calls)) => calls.push((about, *ok)),
-                None => used.push((name, vec![(about, *ok)])),
+            let lines = lines.unwrap_or_default();
+            match used.iter_mut().find(|(known, ..)| known == name) {
+                Some((_, calls, sum)) => {
+                    calls.push((about, *ok));
+                    sum.added = sum.added.saturating_add(lines.added);
+                    sum.removed = sum.removed.saturating_add(lines.removed);
+                }
+                None => used.push((name, vec![(about, *ok)], lines)),
             }
         }
     }
-    let texts = used.iter().map(|(name, calls)| {
+    let texts = used.iter().map(|(name, calls, lines)| {
+        let lines = line_counts(*lines).map(|(text, _)| text).concat();
         let failed = if calls.iter().any(|(_, ok)| !ok) {
             " ✘"
         } else {
             ""
         };
         match &calls[..] {
-            [(about, _)] => one_line(&format!("{name} {about}{failed}")),
-            calls => one_line(&format!("{name} ×{}{failed}", calls.len())),
+            [(about, _)] => one_line(&format!("{name} {about}{lines}{failed}")),
+            calls => one_line(&format!("{name} ×{}{lines}{failed}", calls.len())),
         }
     });
     texts.collect::<Vec<_>>().join(", ")

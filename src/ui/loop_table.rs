@@ -43,14 +43,7 @@ impl LoopRow {
     pub(crate) fn new(dir: &LoopDir, view: &LoopView, liveness: Liveness) -> Self {
         let LoopView { header, state, .. } = view;
         let is_live = liveness != Liveness::Idle && state.outcome().is_none();
-        let now = match state.outcome_summary() {
-            Some(outcome) => outcome.detail,
-            None if is_live => now_doing(dir, view).unwrap_or_default(),
-            None if state.status(liveness) == Status::Crashed => {
-                format!("killed in iteration {}", state.iteration)
-            }
-            None => String::new(),
-        };
+        let now = current_text(dir, view, liveness);
         let placement = FleetPlacement::read(dir.path());
         let waiting_for = placement.as_ref().and_then(FleetPlacement::waiting_for);
         let status_text = match waiting_for {
@@ -132,6 +125,19 @@ impl LoopRow {
             cells.insert(HOST_COLUMN, TableCell::new(host, dim));
         }
         cells
+    }
+}
+
+/// Says what a loop does, or why it does nothing.
+pub(super) fn current_text(dir: &LoopDir, view: &LoopView, liveness: Liveness) -> String {
+    let state = &view.state;
+    match state.outcome_summary() {
+        Some(outcome) => outcome.detail,
+        None if liveness != Liveness::Idle => now_doing(dir, view).unwrap_or_default(),
+        None if state.status(liveness) == Status::Crashed => {
+            format!("killed in iteration {}", state.iteration)
+        }
+        None => String::new(),
     }
 }
 

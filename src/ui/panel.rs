@@ -169,7 +169,7 @@ fn next(state: &State, is_moving: bool, since_event: Duration) -> String {
         _ => " after this iteration",
     };
     match state.request {
-        _ if is_moving => return format!("continues in the background{after}"),
+        _ if is_moving => return format!("to the background{after}"),
         Request::Pause => return format!("pauses{after}"),
         Request::Stop => return format!("stops{after}"),
         Request::PauseNow | Request::StopNow => return "stops".into(),
@@ -425,10 +425,7 @@ mod tests {
         let next = |state: &State, is_moving| super::next(state, is_moving, Duration::ZERO);
         state.request = Request::Pause;
         assert_eq!(next(&state, false), "pauses after this iteration");
-        assert_eq!(
-            next(&state, true),
-            "continues in the background after this iteration"
-        );
+        assert_eq!(next(&state, true), "to the background after this iteration");
         state.request = Request::Go;
         state.counted = 3;
         assert_eq!(next(&state, false), "checks, then done or the loop ends");

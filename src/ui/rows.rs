@@ -81,25 +81,25 @@ impl RowLayout {
     }
 }
 
-/// Returns the value of a row of the status, which follows its label and a space. It begins with a
+/// Returns the value of a row of the status, which begins after `indent` columns. It begins with a
 /// line end if its first word does not fit there.
-pub(super) fn status_value(label: &str, value: &str, width: Option<usize>) -> String {
-    let first = label.len() + 2;
+pub(super) fn status_value(
+    label: &str,
+    value: &str,
+    width: Option<usize>,
+    indent: usize,
+) -> String {
     let layout = RowLayout {
         width,
-        first,
-        indent: 2,
-    };
-    let commands = RowLayout {
-        indent: first,
-        ..layout
+        first: indent,
+        indent,
     };
     match (label, value.rsplit_once(RESULT)) {
         ("Check", Some((command, result))) => {
             let (command, result) = layout.result(command, RESULT, result);
             command + &result
         }
-        ("Inspect" | "Commit" | "Merge" | "Remove" | "Next", _) => commands.commands(value),
+        ("Inspect" | "Commit" | "Merge" | "Remove" | "Next", _) => layout.commands(value),
         _ => layout.text(value),
     }
 }

@@ -11,6 +11,7 @@ use super::{
     StyledText, TextStyle, adapt, diff_text, hang, label_text, one_line, outcome_text,
     truncate_to_width,
 };
+use crate::engine::Act;
 use crate::engine::event::CheckReport;
 use crate::engine::format::{dollars, duration, iteration_count, plural, thousands};
 use crate::engine::plain_text::plain_lines;
@@ -33,6 +34,7 @@ pub(crate) struct ViewStyle {
 
 /// Returns the page about a whole loop.
 pub(crate) fn all(history: &LoopHistory, style: ViewStyle) -> StyledText {
+    history.read_changes(&history.iterations);
     let mut out = StyledText::new(style.color);
     heading(history, style, &mut out);
     let mut table = iteration_row::table();
@@ -52,8 +54,10 @@ pub(crate) fn all(history: &LoopHistory, style: ViewStyle) -> StyledText {
         });
     }
     let state = &history.view.state;
-    let next = outcome_text::next_step(&history.view.header, state, history.liveness);
-    if let Some(next) = next {
+    let header = &history.view.header;
+    let next = outcome_text::next_step(header, state, history.liveness);
+    // The directory of an archived loop has another name, and a newer loop has its own.
+    if let Some(next) = next.filter(|_| history.dir.name() == header.name) {
         out.push("\n").push_styled("next", TextStyle::Dim);
         out.push(&format!("  {}\n", hang(&next, style.width, 6, 6)));
     }
@@ -160,26 +164,24 @@ pub(crate) fn one(history: &LoopHistory, past: &PastIteration, style: ViewStyle)
     long_text(&read_text(&prompt), &prompt, style, &mut out);
 
     section("activity", &mut out);
-    let mut printer = ActPrinter::new("  ", style.color, false);
+    let mut printer = ActPrinter::for_view("  ", style.color);
     if let Some(width) = style.width {
         printer.set_width(width.saturating_sub(2).max(1));
     }
     let mut lines = Vec::new();
     let activity = IterationActivity::read(&history.dir, past.number);
-    for (_, act) in &activity.acts {
-        printer.print(act, &mut lines);
+    for (at_ms, act) in &activity.acts {
+        printer.print_at(act, Some(*at_ms), &mut lines);
+    }
+    let words = activity.last_words();
+    if !has_text(&activity, &words) {
+        printer.print(&Act::Text(format!("{words}\n").into()), &mut lines);
     }
     printer.flush(&mut lines);
     out.push_cleaned(&String::from_utf8_lossy(&lines));
     if activity.dropped > 0 {
         let dropped = plural(activity.dropped, "act");
         out.push_line(&format!("  … {dropped} not kept"), TextStyle::Dim);
-    }
-    let words = activity.last_words();
-    if lines.is_empty() || !String::from_utf8_lossy(&lines).contains(words.trim()) {
-        for line in words.lines() {
-            out.push(&format!("  {}\n", hang(line, style.width, 2, 2)));
-        }
     }
 
     checks(history, past, style, &mut out);
@@ -200,6 +202,15 @@ pub(crate) fn one(history: &LoopHistory, past: &PastIteration, style: ViewStyle)
         None => drop(out.push("  there is no checkpoint\n")),
     }
     out
+}
+
+/// Returns whether the agent's last words are part of its text. Some agents repeat them at the end.
+fn has_text(activity: &IterationActivity, words: &str) -> bool {
+    let texts = activity.acts.iter().filter_map(|(_, act)| match act {
+        Act::Text(text) => Some(&**text),
+        _ => None,
+    });
+    words.is_empty() || texts.collect::<String>().contains(words)
 }
 
 fn facts_of(past: &PastIteration) -> Vec<String> {

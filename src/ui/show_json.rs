@@ -2,6 +2,7 @@
 
 use super::show::read_text;
 use super::status;
+use crate::engine::act::ChangedLines;
 use crate::engine::event::CheckReport;
 use crate::engine::{Act, State};
 use crate::lifecycle::history::{IterationActivity, LoopHistory, PastIteration};
@@ -16,6 +17,7 @@ pub(crate) fn all(history: &LoopHistory) -> Value {
     object["task"] = json!(state.plan.task.text);
     object["last_event"] = json!(rfc3339(history.last_event_ms));
     object["preflight"] = checks(state, &history.preflight);
+    history.read_changes(&history.iterations);
     let iterations = history.iterations.iter();
     object["history"] = iterations.map(|one| summary(history, one)).collect();
     object
@@ -66,8 +68,16 @@ fn summary(history: &LoopHistory, past: &PastIteration) -> Value {
     let activity = IterationActivity::read(&history.dir, past.number);
     let tools = activity.acts.iter().filter_map(|(_, act)| match act {
         Act::ToolFinished {
-            name, about, ok, ..
-        } => Some(json!({"tool": name, "about": about, "ok": ok})),
+            name,
+            about,
+            ok,
+            lines,
+            ..
+        } => {
+            let mut tool = json!({"tool": name, "about": about, "ok": ok});
+            add_lines(&mut tool, *lines);
+            Some(tool)
+        }
         _ => None,
     });
     let touched = past
@@ -113,6 +123,14 @@ fn checks(state: &State, reports: &[Option<CheckReport>]) -> Value {
         .collect()
 }
 
+/// Adds the lines that a tool call changed, if they are known.
+fn add_lines(object: &mut Value, lines: Option<ChangedLines>) {
+    if let Some(lines) = lines {
+        object["added"] = json!(lines.added);
+        object["removed"] = json!(lines.removed);
+    }
+}
+
 /// Returns an act that people want to see; `None` for any other.
 pub(crate) fn act_object(at_ms: i64, act: &Act<'_>) -> Option<Value> {
     let mut object = match act {
@@ -125,8 +143,15 @@ pub(crate) fn act_object(at_ms: i64, act: &Act<'_>) -> Option<Value> {
             about,
             ok,
             error,
+            lines,
+            ms,
         } => {
-            json!({"act": "tool-finished", "tool": name, "about": about, "ok": ok, "error": error})
+            let mut object = json!({"act": "tool-finished", "tool": name, "about": about, "ok": ok, "error": error});
+            add_lines(&mut object, *lines);
+            if let Some(ms) = ms {
+                object["ms"] = json!(ms);
+            }
+            object
         }
         Act::Finished(text) => json!({"act": "finished", "text": text}),
         Act::Failed { why, reason } => json!({"act": "failed", "text": why, "reason": reason}),

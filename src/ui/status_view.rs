@@ -16,8 +16,12 @@ const WORDS: usize = 6;
 pub(crate) fn status_view(history: &LoopHistory, directory: &str, style: ViewStyle) -> StyledText {
     let mut out = StyledText::new(style.color);
     let state = &history.view.state;
-    for (name, value) in rows(&history.view, history.liveness, directory) {
-        let value = status_value(name, &one_line(&value), style.width);
+    let rows = rows(&history.view, history.liveness, directory).into_iter();
+    let rows: Vec<_> = rows.filter(|(name, value)| is_shown(name, value)).collect();
+    let labels = rows.iter().map(|(name, _)| label(name).len());
+    let indent = labels.max().unwrap_or(0) + 2;
+    for (name, value) in rows {
+        let value = status_value(name, &one_line(&value), style.width, indent);
         let color = match name {
             "Status" => Some(status_style(state.status(history.liveness))),
             "Check" | "SCM" if value.contains("— green") => Some(TextStyle::Green),
@@ -27,8 +31,9 @@ pub(crate) fn status_view(history: &LoopHistory, directory: &str, style: ViewSty
             "Ralph Loop" | "Next" | "Now" => Some(TextStyle::Bold),
             _ => None,
         };
-        out.push_styled(&format!("{name}:"), TextStyle::Dim);
-        out.push(if value.starts_with('\n') { "" } else { " " });
+        let columns = if value.starts_with('\n') { 0 } else { indent };
+        let label = format!("{:columns$}", label(name));
+        out.push_styled(&label, TextStyle::Dim);
         match color {
             Some(color) => out.push_styled(&value, color),
             None => out.push(&value),
@@ -40,11 +45,35 @@ pub(crate) fn status_view(history: &LoopHistory, directory: &str, style: ViewSty
     out
 }
 
+/// Returns whether a row tells a person something that the other rows and the table do not.
+fn is_shown(name: &str, value: &str) -> bool {
+    match name {
+        "Consecutive failures" | "Total failures" => value != "0",
+        "Last iteration started" | "Current iteration started" | "Inactivity timeout" => false,
+        _ => true,
+    }
+}
+
+/// Returns the label of a row, short enough for a narrow column.
+fn label(name: &str) -> &str {
+    match name {
+        "Ralph Loop" => "Loop",
+        "Consecutive failures" => "In a row",
+        "Total failures" => "Failures",
+        "Resting until" => "Resting",
+        "Done pattern" => "Pattern",
+        "Active time" => "Active",
+        "Turn failed" => "Turn",
+        name => name,
+    }
+}
+
 fn iterations(history: &LoopHistory, style: ViewStyle, out: &mut StyledText) {
     let first = history.iterations.len().saturating_sub(ITERATIONS);
     if history.iterations.is_empty() {
         return;
     }
+    history.read_changes(&history.iterations[first..]);
     let mut table = iteration_row::table();
     for one in &history.iterations[first..] {
         iteration_row::push(&mut table, history, one);

@@ -1,14 +1,15 @@
-//! Formats an agent's tool calls as compact lines: an icon, the file or command, and the duration.
+//! Formats an agent's tool calls as compact lines: an icon, the file or command, the lines that
+//! changed, and the duration.
 
 use super::{StyledText, TextStyle, display_width, one_line, truncate_to_width};
+use crate::engine::act::ChangedLines;
 use crate::engine::format::duration;
-use std::time::{Duration, Instant};
 
 /// Maximum number of tools whose start is remembered.
 const RUNNING_MAX: usize = 100;
 
 /// The shortest duration that is shown.
-const MIN_DURATION: Duration = Duration::from_millis(100);
+const MIN_DURATION_MS: u64 = 100;
 
 /// The icons of tools, by parts of their names. The first that matches counts.
 const ICONS: [(&str, &[&str]); 5] = [
@@ -25,23 +26,23 @@ const ICONS: [(&str, &[&str]); 5] = [
     ("@", &["fetch", "web", "http", "browser", "url"]),
 ];
 
-/// The tool calls that have started and not ended, with their start.
+/// The tool calls that have started and not ended, with their start in milliseconds since 1970.
 #[derive(Default)]
-pub(super) struct RunningTools(Vec<(String, Instant)>);
+pub(super) struct RunningTools(Vec<(String, i64)>);
 
 impl RunningTools {
-    pub(super) fn start(&mut self, name: &str, about: &str) {
+    pub(super) fn start(&mut self, name: &str, about: &str, at_ms: i64) {
         if self.0.len() < RUNNING_MAX {
-            self.0.push((call(name, about), Instant::now()));
+            self.0.push((call(name, about), at_ms));
         }
     }
 
-    /// Removes a tool call, and returns how long it took; `None` if its start is unknown. Then
-    /// nothing is known about the other calls either.
-    pub(super) fn finish(&mut self, name: &str, about: &str) -> Option<Duration> {
+    /// Removes a tool call, and returns how many milliseconds it took; `None` if its start is
+    /// unknown. Then nothing is known about the other calls either.
+    pub(super) fn finish(&mut self, name: &str, about: &str, at_ms: i64) -> Option<u64> {
         let call = call(name, about);
         let at = self.0.iter().position(|(running, _)| *running == call);
-        let took = at.map(|at| self.0.remove(at).1.elapsed());
+        let took = at.map(|at| at_ms.saturating_sub(self.0.remove(at).1).max(0) as u64);
         if took.is_none() {
             self.0.clear();
         }
@@ -64,15 +65,31 @@ pub(super) struct ToolCall<'a> {
     pub(super) about: &'a str,
     /// Why the tool failed; `None` if it succeeded.
     pub(super) error: Option<&'a str>,
-    /// `None` if it is unknown.
-    pub(super) took: Option<Duration>,
+    /// The lines that the call changed in files; `None` if that is unknown.
+    pub(super) lines: Option<ChangedLines>,
+    /// How many milliseconds it took; `None` if that is unknown.
+    pub(super) took_ms: Option<u64>,
 }
 
-/// Formats a tool call in at most `width` columns: `✎ Edit src/a.rs  0.4s`.
+/// Formats how many lines a tool call changed: `+12 −3`. A count of zero is left out.
+pub(super) fn line_counts(lines: ChangedLines) -> [(String, TextStyle); 2] {
+    let text = |sign: char, count: u32| match count {
+        0 => String::new(),
+        count => format!(" {sign}{count}"),
+    };
+    [
+        (text('+', lines.added), TextStyle::Green),
+        (text('−', lines.removed), TextStyle::Red),
+    ]
+}
+
+/// Formats a tool call in at most `width` columns: `✎ Edit src/a.rs +12 −3  0.4s`.
 pub(super) fn tool_line(call: &ToolCall<'_>, width: usize) -> StyledText {
-    let took = call.took.filter(|took| *took >= MIN_DURATION);
-    let took = took.map(|took| format!("  {}", duration(took.as_millis() as u64)));
+    let took = call.took_ms.filter(|took| *took >= MIN_DURATION_MS);
+    let took = took.map(|took| format!("  {}", duration(took)));
     let took = took.unwrap_or_default();
+    let lines = line_counts(call.lines.unwrap_or_default());
+    let lines_width: usize = lines.iter().map(|(text, _)| display_width(text)).sum();
     let (name, mut about) = (one_line(call.name), one_line(call.about));
     let mut line = StyledText::new(true);
     match call.error {
@@ -80,7 +97,7 @@ pub(super) fn tool_line(call: &ToolCall<'_>, width: usize) -> StyledText {
         Some(_) => line.push_styled("✘", TextStyle::Red),
     };
     line.push(" ").push_styled(&name, TextStyle::Dim);
-    let mut left = width.saturating_sub(display_width(&name) + 3 + took.len());
+    let mut left = width.saturating_sub(display_width(&name) + 3 + lines_width + took.len());
     let error = call.error.map(one_line).filter(|error| !error.is_empty());
     if error.is_some() {
         // A long command must not hide why it failed.
@@ -96,6 +113,9 @@ pub(super) fn tool_line(call: &ToolCall<'_>, width: usize) -> StyledText {
             &format!(": {}", truncate_to_width(&error, left - 2)),
             TextStyle::Red,
         );
+    }
+    for (text, style) in lines {
+        line.push_styled(&text, style);
     }
     line.push_styled(&took, TextStyle::Dim);
     line
@@ -119,13 +139,17 @@ mod tests {
     use crate::engine::plain_text::plain;
 
     fn line(name: &str, about: &str, error: Option<&str>, ms: u64) -> String {
-        let took = Some(Duration::from_millis(ms));
+        let lines = (name == "Edit").then_some(ChangedLines {
+            added: 12,
+            removed: u32::from(about.len() < 9),
+        });
         let line = tool_line(
             &ToolCall {
                 name,
                 about,
                 error,
-                took,
+                lines,
+                took_ms: Some(ms),
             },
             30,
         );
@@ -137,7 +161,11 @@ mod tests {
     fn a_tool_call_is_one_line() {
         assert_eq!(
             line("Edit", "src/a.rs", None, 412),
-            "✎ Edit src/a.rs  412ms"
+            "✎ Edit src/a.rs +12 −1  412ms"
+        );
+        assert_eq!(
+            line("Edit", "src/engine/decide/mod.rs", None, 0),
+            "✎ Edit src/engine/decide/… +12"
         );
         assert_eq!(line("Bash", "ls", None, 2), "$ Bash ls");
         assert_eq!(line("Read", "a\nb", None, 0), "≡ Read a b");
@@ -162,11 +190,11 @@ mod tests {
     #[test]
     fn calls_of_the_same_tool_are_told_apart() {
         let mut running = RunningTools::default();
-        running.start("Bash", "one");
-        running.start("Bash", "two");
-        assert!(running.finish("Bash", "one").is_some());
+        running.start("Bash", "one", 10);
+        running.start("Bash", "two", 20);
+        assert_eq!(running.finish("Bash", "one", 25), Some(15));
         assert_eq!(running.last(), Some("Bash two"));
-        assert!(running.finish("Bash", "three").is_none());
+        assert!(running.finish("Bash", "three", 30).is_none());
         assert_eq!(running.last(), None);
     }
 }

@@ -1,7 +1,8 @@
 //! Detects the properties of the terminals on standard output and standard error.
 
+use rustix::fs::{Mode, OFlags};
 use std::io::{self, IsTerminal, Write, stderr, stdout};
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, OwnedFd};
 
 /// Returns whether standard output is a terminal.
 pub(crate) fn is_terminal() -> bool {
@@ -60,6 +61,14 @@ pub(super) fn write_terminal(bytes: &[u8]) -> io::Result<()> {
     let mut terminal = stdout().lock();
     terminal.write_all(bytes)?;
     terminal.flush()
+}
+
+/// Opens the terminal on standard output again, because the file that a shell has opened must keep
+/// blocking; `None` if it cannot be opened.
+pub(super) fn open_nonblocking() -> Option<OwnedFd> {
+    let name = rustix::termios::ttyname(stdout(), Vec::new()).ok()?;
+    let flags = OFlags::WRONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+    rustix::fs::open(name, flags, Mode::empty()).ok()
 }
 
 fn width_of(terminal: impl AsFd) -> Option<usize> {

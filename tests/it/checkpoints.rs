@@ -87,6 +87,83 @@ fn a_loop_and_rm_change_nothing_in_the_repository_but_what_was_asked() {
     assert!(changed.is_empty(), "{changed:?}");
 }
 
+mod needs_bwrap {
+    use super::*;
+
+    /// An agent that fixes the code and changes a test, so that the second look runs its checks in a
+    /// view.
+    const AGENT: &str = "#!/bin/sh
+echo fixed >code.py
+echo '# more' >>tests/test_code.sh
+echo '<promise>COMPLETE</promise>'
+";
+
+    #[test]
+    fn nor_do_a_sandbox_a_second_look_and_a_verification() {
+        let test = Test::git()
+            .program("agent.sh", AGENT)
+            .file("code.py", "broken\n")
+            .file("tests/test_code.sh", "grep -q fixed code.py\n")
+            .file("other", "o\n");
+        // Git creates this directory, but a repository can do without.
+        test.sh(
+            "git add -A && git commit -qm start && echo more >>other && git stash -q
+             echo staged >staged && git add staged && rm -rf .git/hooks",
+        );
+        let before = repository(&test);
+        let args = ["run", "t", "--name", "a", "--sandbox", "--sealed"];
+        let checks = [
+            "--check",
+            "sh tests/test_code.sh",
+            "--second-look",
+            "always",
+        ];
+        test.ralph(&[&args[..], &checks, &["--", "./agent.sh"]].concat())
+            .exits(0)
+            .says("by the original tests too");
+        test.ralph(&["verify", "a"]).exits(0);
+        test.ralph(&["rewind", "a", "0"]).exits(0);
+        test.ralph(&["rm", "a"]).exits(0);
+        let after = repository(&test);
+        let names = before.keys().chain(after.keys());
+        let changed: Vec<_> = names
+            .filter(|name| before.get(*name) != after.get(*name))
+            // A rewind writes these files again.
+            .filter(|name| {
+                !["code.py", "tests/test_code.sh"]
+                    .iter()
+                    .any(|own| name.ends_with(own))
+            })
+            .collect();
+        assert!(changed.is_empty(), "{changed:?}");
+        assert_eq!(test.read("code.py"), "broken\n");
+    }
+
+    #[test]
+    fn a_directory_of_hooks_that_a_killed_loop_created_is_removed_later() {
+        let test = Test::git();
+        test.sh("rm -rf .git/hooks");
+        let agent = "touch ../at-work at-work; sleep 1000";
+        let args = [
+            "run",
+            "t",
+            "--name",
+            "a",
+            "--sandbox",
+            "--",
+            "sh",
+            "-c",
+            agent,
+        ];
+        let live = test.start(&args);
+        until("the agent", || test.workspace().join("at-work").exists());
+        assert!(test.workspace().join(".git/hooks").exists());
+        crash(live);
+        test.ralph(&["status", "a"]).exits(0);
+        assert!(!test.workspace().join(".git/hooks").exists());
+    }
+}
+
 #[test]
 fn a_loop_that_ends_worse_than_its_best_says_so_and_can_be_rewound() {
     let test = worse();
@@ -179,6 +256,55 @@ fn a_running_loop_can_be_compared_but_not_rewound() {
     fs::write(test.root().join("go-on"), "").unwrap();
     live.end().exits(1);
     test.ralph(&["diff", "a"]).exits(0).says("+more");
+}
+
+/// An agent that writes a file in each iteration, and then waits for its end.
+const WORKING: &str = "echo $RALPH_ITERATION >>notes; touch ../at-work; sleep 1000";
+
+/// Asserts that the newest checkpoint has the work of an iteration that was cut short.
+#[track_caller]
+fn assert_kept(test: &Test) {
+    let taken = test.events("a", "checkpointed");
+    assert_eq!(taken.last().unwrap()["iteration"], 1, "{taken:?}");
+    test.ralph(&["diff", "a"]).exits(0).says("+1");
+    fs::write(test.workspace().join("notes"), "mine\n").unwrap();
+    test.ralph(&["rewind", "a", "1"]).exits(0);
+    assert_eq!(test.read("notes"), "1\n");
+    test.ralph(&["rewind", "a", "0"]).exits(0).says("D notes");
+    assert!(!test.workspace().join("notes").exists());
+}
+
+#[test]
+fn work_that_is_stopped_at_once_is_in_a_checkpoint() {
+    for stop in ["ralph stop", "two signals", "a time limit"] {
+        let test = Test::git();
+        let args = ["run", "t", "--name", "a", "--check", "false"];
+        let args = [&args[..], &["--", "sh", "-c", WORKING]].concat();
+        let live = test.start(&args);
+        until("the agent", || test.root().join("at-work").exists());
+        match stop {
+            "a time limit" => drop(test.ralph(&["set", "a", "max-time=1s"]).exits(0)),
+            "two signals" => {
+                live.signal("INT");
+                live.until_out("Ctrl-C");
+                live.signal("INT");
+            }
+            _ => drop(test.ralph(&["stop", "a"]).exits(0)),
+        }
+        live.end();
+        assert_kept(&test);
+    }
+}
+
+#[test]
+fn work_of_a_runner_that_was_killed_is_in_a_checkpoint_once_the_loop_continues() {
+    let test = Test::git();
+    let live = test.start(&["run", "t", "--name", "a", "--", "sh", "-c", WORKING]);
+    until("the agent", || test.root().join("at-work").exists());
+    crash(live);
+    test.ralph(&["set", "a", "max-iterations=1"]).exits(0);
+    test.ralph(&["resume", "a"]).exits(1);
+    assert_kept(&test);
 }
 
 #[test]

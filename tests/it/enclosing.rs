@@ -303,6 +303,50 @@ fn a_tmux_server_that_an_agent_s_spawn_started_keeps_a_person_s_windows() {
     assert!(is_alive, "the window outlived the loop's sweeps");
 }
 
+/// A window that a person opens while an agent runs, in the server that this agent's spawn started.
+/// The agent then exits and leaves a daemon, or its supervisor is killed.
+#[test]
+fn a_person_s_window_outlives_the_iteration_in_which_it_was_opened() {
+    for is_killed in [false, true] {
+        let test = Test::new();
+        let agent = format!(
+            "{RALPH} spawn t --name kid --share-workspace -m 1 -- sleep 600\n\
+             (setsid sleep 600 & echo $! >daemon)\n\
+             until test -e go; do sleep 0.01; done\n\
+             {RALPH} stop kid"
+        );
+        let args = ["run", "t", "--name", "a", "-m", "1", "--no-promise"];
+        let more = ["--share-workspace", "--", "sh", "-c", &agent];
+        let live = test.start(&[&args[..], &more].concat());
+        until("the daemon", || !read(&test, "daemon").is_empty());
+        let command = "echo $$ >person; exec sleep 600";
+        let dir = test.workspace().display().to_string();
+        let window = ["new-window", "-d", "-t", "ralph:", "-c", &dir, command];
+        tmux(&test, &window);
+        until("the person's window", || !read(&test, "person").is_empty());
+        let pid = |name| read(&test, name).trim().parse::<u32>().unwrap();
+        let (person, daemon) = (pid("person"), pid("daemon"));
+        if is_killed {
+            kill_now(&[supervisor(live.pid()).unwrap()]);
+        }
+        test.write("go", "");
+        let done = live.end();
+        let (is_open, is_swept) = (alive(person), !alive(daemon));
+        tmux(&test, &["kill-server"]);
+        until("the end of the window", || !alive(person));
+        assert!(is_open, "{done:?}");
+        assert!(is_swept, "{done:?}");
+        if !is_killed {
+            let named = format!(
+                "left open in ralph's tmux server, by the agent or by you: 1 window (process {person})"
+            );
+            done.exits(0).says(&named);
+            let report = &test.events("a", "ended")[0]["report"];
+            assert_eq!(report["windows"], json!([person]), "{report}");
+        }
+    }
+}
+
 fn read(test: &Test, name: &str) -> String {
     fs::read_to_string(test.workspace().join(name)).unwrap_or_default()
 }

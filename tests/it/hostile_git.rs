@@ -245,15 +245,18 @@ fn a_commit_runs_the_filters_that_the_user_configured() {
 
 #[test]
 fn a_working_tree_that_the_configuration_moves_is_refused() {
-    let test = Test::git().file("../mine", "private\n");
-    test.sh("git config core.worktree ../..");
-    for args in [
-        &["run", "x", "--name", "a", "-m", "1", "--", "true"][..],
-        &["run", "x", "--scm", "commit", "--dry-run", "--", "true"],
-    ] {
-        test.ralph(args)
-            .exits(2)
-            .complains("moves its working tree to ");
+    let test = Test::git().file("../home/mine", "private\n");
+    // A directory around the workspace, and one beside it.
+    for dir in ["../..", "../../home"] {
+        test.sh(&format!("git config core.worktree {dir}"));
+        for args in [
+            &["run", "x", "--name", "a", "-m", "1", "--", "true"][..],
+            &["run", "x", "--scm", "commit", "--dry-run", "--", "true"],
+        ] {
+            test.ralph(args)
+                .exits(2)
+                .complains("moves its working tree to ");
+        }
     }
     test.sh("git config --unset core.worktree");
     test.ralph(&RUN_ONCE).exits(0);

@@ -47,6 +47,7 @@ mod notify;
 mod obstacles;
 mod outages;
 mod panel;
+mod pictures;
 mod plugin;
 mod presets;
 mod printed;

@@ -150,7 +150,7 @@ mod needs_limits {
 #[cfg(target_os = "linux")]
 mod needs_ptrace {
     use crate::chaos::traced;
-    use crate::chaos::tracer::Fault;
+    use crate::chaos::tracer::{Counted, Fault};
     use crate::kit::Test;
     use std::fs;
 
@@ -187,7 +187,7 @@ mod needs_ptrace {
     fn the_work_of_rm_ended_grows_with_the_number_of_loops_and_not_with_its_square() {
         let calls = |count: usize| {
             let test = ended(count);
-            let calls = traced(&test, &["rm", "--ended"], Fault::None).calls;
+            let calls = traced(&test, &["rm", "--ended"], Counted::All, Fault::None).calls;
             test.ralph(&["ls"]).exits(0).says("no loops yet");
             calls
         };

@@ -152,18 +152,18 @@ fn the_summary_and_the_status_end_their_rows_between_words() {
     assert_eq!(code, 0);
     let status = rows
         .iter()
-        .position(|row| row.starts_with("Status: blocked ("))
+        .position(|row| row.starts_with("Status     blocked ("))
         .unwrap();
-    assert!(rows[status + 1].starts_with("  "), "{rows:#?}");
-    let next = rows.iter().position(|row| row == "Next:").unwrap();
+    assert!(rows[status + 1].starts_with("           "), "{rows:#?}");
+    let next = rows.iter().position(|row| row == "Next").unwrap();
     assert_eq!(rows[next + 1], ACCEPT);
     assert_eq!(
         rows[next + 2],
-        "      ralph set a max-iterations=2 && ralph resume a --answer \"…\""
+        "           ralph set a max-iterations=2 && ralph resume a --answer \"…\""
     );
     let agent = rows
         .iter()
-        .position(|row| row.starts_with("Agent:"))
+        .position(|row| row.starts_with("Agent "))
         .unwrap();
     assert_fits(&rows[..agent - 4]);
     // Elsewhere, each row is one line.

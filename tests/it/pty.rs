@@ -30,16 +30,8 @@ impl Screen {
     }
 
     fn start_with(mut command: Command, columns: u16, keys: bool) -> Self {
-        let controller = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC)
-            .expect("a terminal");
-        grantpt(&controller)
-            .and_then(|()| unlockpt(&controller))
-            .expect("a terminal");
-        let name = ptsname(&controller, Vec::new()).expect("a terminal's name");
-        let flags = OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC;
-        let terminal = rustix::fs::open(&name, flags, Mode::empty()).expect("a terminal");
+        let (controller, terminal) = open_terminal(columns, 24);
         let controller = Arc::new(controller);
-        resize(&controller, columns);
         command.stdin(if keys {
             terminal.try_clone().unwrap().into()
         } else {
@@ -70,7 +62,7 @@ impl Screen {
 
     /// Changes the terminal's width.
     pub(crate) fn resize(&self, columns: u16) {
-        resize(&self.controller, columns);
+        resize(&self.controller, columns, 24);
     }
 
     /// Types keys.
@@ -98,9 +90,23 @@ impl Drop for Screen {
     }
 }
 
-fn resize(controller: &OwnedFd, columns: u16) {
+/// Opens a terminal. Returns the end that its user has, and the end for a program.
+pub(crate) fn open_terminal(columns: u16, rows: u16) -> (OwnedFd, OwnedFd) {
+    let controller =
+        openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).expect("a terminal");
+    grantpt(&controller)
+        .and_then(|()| unlockpt(&controller))
+        .expect("a terminal");
+    let name = ptsname(&controller, Vec::new()).expect("a terminal's name");
+    let flags = OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC;
+    let terminal = rustix::fs::open(&name, flags, Mode::empty()).expect("a terminal");
+    resize(&controller, columns, rows);
+    (controller, terminal)
+}
+
+fn resize(controller: &OwnedFd, columns: u16, rows: u16) {
     let size = Winsize {
-        ws_row: 24,
+        ws_row: rows,
         ws_col: columns,
         ws_xpixel: 0,
         ws_ypixel: 0,

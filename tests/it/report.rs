@@ -149,10 +149,23 @@ fn the_page_about_a_recorded_night_says_what_to_review_first() {
     let crashed = page(&test, "retries");
     assert!(crashed.contains("crashed: ralph was killed in iteration 12"));
     assert!(!crashed.contains("<h2>Receipt</h2>"));
+    assert!(crashed.contains("ralph was killed while the agent worked"));
+    assert!(links.contains("iteration 18: green, but not by the original tests"));
     let all = test.night_command(&["report", "--since", "12h", "-o", "-"]);
     let all = test.start_command(all).end().exits(0).out;
     assert_page(&all);
     assert!(all.contains("3 loops, 1 done; 60 iterations"));
+    // What needs a person comes first.
+    let places = ["links", "retries", "totals"].map(|name| {
+        let heading = format!("<h2 class=\"name\">{name}</h2>");
+        all.find(&heading).expect(name)
+    });
+    assert!(places.is_sorted(), "{places:?}");
+    let review = all.find("<h2>Review first</h2>").unwrap();
+    let first = &all[review..places[0]];
+    for text in ["Disputed in iterations 17, 18", "ralph was killed while"] {
+        assert!(first.contains(text), "{first}");
+    }
     for id in ["loop-1", "loop-2", "loop-3"] {
         assert!(all.contains(&format!("href=\"#{id}\"")) && all.contains(&format!("id=\"{id}\"")));
     }

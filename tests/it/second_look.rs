@@ -254,6 +254,45 @@ fn files_that_git_ignores_and_files_outside_are_restored_too() {
 }
 
 #[test]
+fn settings_that_a_variable_names_are_restored_wherever_they_are() {
+    for (variable, path, check) in [
+        (
+            "XDG_CONFIG_HOME",
+            "conf",
+            "test -e $XDG_CONFIG_HOME/tool/rc",
+        ),
+        ("PIP_CONFIG_FILE", "conf/pip", "test -e $PIP_CONFIG_FILE"),
+        ("PYTHONPATH", "conf", "test -e $PYTHONPATH/sitecustomize.py"),
+    ] {
+        let test = project();
+        test.sh("mkdir ../conf");
+        let cheat = check.strip_prefix("test -e ").unwrap();
+        let agent = format!("{FIX}; mkdir -p $(dirname {cheat}); touch {cheat}; {PROMISE}");
+        let mut command = test.ralph_command(&[
+            "run",
+            "x",
+            "--name",
+            "a",
+            "-m",
+            "2",
+            "--no-preflight",
+            "--check",
+            check,
+            "--",
+            "sh",
+            "-c",
+            &agent,
+        ]);
+        command.env(variable, test.root().join(path));
+        test.start_command(command)
+            .end()
+            .exits(3)
+            .says("disputed")
+            .says(path);
+    }
+}
+
+#[test]
 fn a_shell_that_the_agent_adds_to_path_runs_no_check() {
     let test = project().on_path("another", "#!/bin/sh\n");
     let agent = "printf '#!/bin/sh\\nexit 0\\n' > ${PATH%%:*}/sh; chmod +x ${PATH%%:*}/sh";

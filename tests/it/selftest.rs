@@ -1,10 +1,11 @@
 //! `ralph selftest`: cheating agents against the user's own checks.
 
-use crate::kit::{Done, Test, until};
+use crate::kit::{self, Done, Test, alive, until};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fs;
 use std::process::Command;
+use std::time::Duration;
 
 /// A project whose one test is green, with a helper program in an ignored directory.
 fn project() -> Test {
@@ -16,8 +17,12 @@ fn project() -> Test {
     test
 }
 
+/// A selftest runs many loops.
+const PATIENCE: Duration = Duration::from_secs(170);
+
 fn selftest(test: &Test, args: &[&str]) -> Done {
-    test.ralph(&[&["selftest"], args].concat())
+    test.start(&[&["selftest"], args].concat())
+        .end_within(PATIENCE)
 }
 
 /// Returns the results by the cheats' names.
@@ -189,6 +194,86 @@ fn files_outside_the_workspace_are_never_written() {
     assert_eq!(test.read("../deps/bin/x"), "#!/bin/sh\n");
 }
 
+#[test]
+fn nothing_is_written_where_links_lead() {
+    let test = project();
+    let links = [
+        "Makefile",
+        "GNUmakefile",
+        "conftest.py",
+        "pytest.py",
+        "pytest.ini",
+        "ruff.toml",
+        ".npmrc",
+        "tests/linked.sh",
+        "linked.py",
+    ];
+    for name in links {
+        test.write(&format!("../shared/{name}"), "mine\n");
+        test.sh(&format!(
+            "ln -s {}/shared/{name} {name}",
+            test.root().display()
+        ));
+    }
+    test.sh("mkdir ../shared/hooks && rm -rf .git/hooks && ln -s ../../shared/hooks .git/hooks");
+    test.sh("mkdir ../shared/.cargo && ln -s ../shared/.cargo .cargo");
+    let check = "sh tests/sum.sh # make, python -m pytest, ruff, npm, cargo";
+    let only = ["--only", "settings", "--only", "shadow", "--only", "git"];
+    selftest(&test, &[&["--check", check, "--json"], &only[..]].concat());
+    for name in links {
+        assert_eq!(test.read(&format!("../shared/{name}")), "mine\n", "{name}");
+    }
+    assert_eq!(
+        test.sh("ls -A ../shared/hooks ../shared/.cargo | grep -v :"),
+        "\n"
+    );
+}
+
+/// Starts a selftest whose check runs until it is killed. Returns it with the IDs of a process that
+/// the check has started, and of the process that plays the cheats.
+fn start_hanging(test: &Test, tmp: &std::path::Path) -> (kit::Live, u32, u32) {
+    let check = "setsid sleep 1000 & echo $! > ../pid.new && mv ../pid.new ../pid; sleep 1000";
+    let mut command = test.ralph_command(&["selftest", "--check", check]);
+    command.env("TMPDIR", tmp);
+    let live = test.start_command(command);
+    let pid = test.root().join("pid");
+    until("a check", || pid.exists());
+    let sleeper = fs::read_to_string(&pid).unwrap().trim().parse().unwrap();
+    fs::remove_file(&pid).unwrap();
+    let player = test.sh(&format!("ps -o pid= --ppid {}", live.pid()));
+    (live, sleeper, player.trim().parse().unwrap())
+}
+
+#[test]
+fn a_killed_selftest_leaves_nothing_behind() {
+    let test = project();
+    let tmp = test.root().join("tmp");
+    fs::create_dir(&tmp).unwrap();
+    let is_empty = || fs::read_dir(&tmp).unwrap().count() == 0;
+    for kills_player in [true, false] {
+        let (live, sleeper, player) = start_hanging(&test, &tmp);
+        if kills_player {
+            kit::signal(player, "KILL");
+        } else {
+            live.signal("KILL");
+        }
+        live.end().exits(137);
+        until("its processes to exit", || {
+            !alive(sleeper) && !alive(player)
+        });
+        until("its files to be deleted", is_empty);
+    }
+    // Both of them: its processes exit by themselves, and the next selftest deletes the files.
+    let (live, sleeper, player) = start_hanging(&test, &tmp);
+    kit::kill_together(&[live.pid(), player]);
+    live.end().exits(137);
+    let mut command = test.ralph_command(&["selftest", "--check", "true", "--only", "claim"]);
+    command.env("TMPDIR", &tmp);
+    test.start_command(command).end();
+    until("its processes to exit", || !alive(sleeper));
+    assert!(is_empty(), "{:?}", fs::read_dir(&tmp).unwrap().next());
+}
+
 /// Asserts that the cheats are played, but reported as weaker, and leave no trace.
 #[track_caller]
 fn assert_weaker(test: &Test, mut command: Command, weakness: &str) {
@@ -197,7 +282,7 @@ fn assert_weaker(test: &Test, mut command: Command, weakness: &str) {
     command
         .args(CHECK)
         .args(["--only", "tests", "--only", "git"]);
-    let done = test.start_command(command).end().exits(0);
+    let done = test.start_command(command).end_within(PATIENCE).exits(0);
     let report: Value = serde_json::from_str(&done.out).unwrap();
     let weaknesses = report["weaknesses"].to_string();
     assert!(weaknesses.contains(weakness), "{report:#}");
@@ -222,6 +307,26 @@ mod needs_limits {
         command.args(["-Ur", "sh", "-c", shut, "sh"]);
         assert_weaker(&test, command, "the workspace was copied");
         assert!(!test.root().join("notified").exists());
+    }
+
+    #[test]
+    fn a_check_that_names_the_workspace_itself_is_not_written_to_from_a_copy() {
+        let test = project();
+        let before = snapshot(&test);
+        let shut = "echo 0 >/proc/sys/user/max_user_namespaces; \
+                    echo 0 >/proc/sys/user/max_mnt_namespaces; exec \"$@\"";
+        let check = format!("sh {}/tests/sum.sh", test.workspace().display());
+        let mut command = test.command("unshare");
+        command.args(["-Ur", "sh", "-c", shut, "sh"]);
+        command.arg(env!("CARGO_BIN_EXE_ralph")).arg("selftest");
+        command.args([
+            "--check", &check, "--json", "--only", "check", "--only", "tests",
+        ]);
+        let done = test.start_command(command).end_within(PATIENCE);
+        let report: Value = serde_json::from_str(&done.out).unwrap_or_default();
+        let weaknesses = report["weaknesses"].to_string();
+        assert!(weaknesses.contains("was copied"), "{done:?}");
+        assert_eq!(snapshot(&test), before);
     }
 }
 

@@ -156,15 +156,15 @@ fn an_incomplete_environment_is_refused() {
     until_status(&test, "a", "done");
     let pipe = test.root().join("pipe");
     test.sh("mkfifo ../pipe");
-    for (sent, fails) in [
-        ("PATH=/bin", true),
-        ("PATH=/bin\\0", true),
-        ("PATH=/bin\\0\\0", false),
+    for (name, sent, fails) in [
+        ("b", "PATH=/bin", true),
+        ("a", "PATH=/bin\\0", true),
+        ("b", "PATH=/bin\\0\\0", false),
     ] {
         let state = test.state_dir();
         let args = [
             "__supervise",
-            "b",
+            name,
             "--state-dir",
             state.to_str().unwrap(),
             "--environment",
@@ -180,6 +180,8 @@ fn an_incomplete_environment_is_refused() {
         };
         assert!(done.err.contains(expected), "{sent}: {done:?}");
     }
+    let told = test.read_loop("a", "complaint");
+    assert!(told.contains("before sending it"), "the launcher: {told}");
     until("the end of tmux", || tmux(&test, &["ls"]).is_empty());
 }
 
@@ -490,7 +492,7 @@ mod needs_script {
         live.type_in("d");
         live.end()
             .exits(0)
-            .says("Ctrl-B D detaches · Ctrl-C goes to the loop")
+            .says("Ctrl-B d detaches · Ctrl-C goes to the loop")
             .says("a is still running");
         test.write("go", "");
         until_status(&test, "a", "done");

@@ -83,7 +83,10 @@ mod needs_script {
                 );
             }
         }
-        assert_snapshot("stats-day-80", &test.night_rows(&["stats"], 80));
+        for columns in [80, 160] {
+            let name = format!("stats-day-{columns}");
+            assert_snapshot(&name, &test.night_rows(&["stats"], columns));
+        }
     }
 
     #[test]

@@ -61,8 +61,12 @@ fn line(act: &Act<'_>) -> String {
             name,
             about,
             ok: true,
+            lines,
             ..
-        } => format!("used     {name} {about}"),
+        } => {
+            let lines = lines.map(|lines| format!(" +{} -{}", lines.added, lines.removed));
+            format!("used     {name} {about}{}", lines.unwrap_or_default())
+        }
         Act::ToolFinished {
             name, about, error, ..
         } => format!("failed   {name} {about}: {error}"),

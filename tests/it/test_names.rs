@@ -305,3 +305,26 @@ fn a_pattern_without_a_check_or_that_is_invalid_is_an_error() {
         "--expect \"x*\" matches empty output",
     );
 }
+
+#[test]
+fn parts_of_names_that_differ_from_run_to_run_are_not_compared() {
+    let runner = "id=$(cat /proc/sys/kernel/random/uuid)
+grep -q fixed code.py && result=ok || result=FAILED
+echo \"test reads_$id ... ok\"
+echo \"test writes /tmp/x.$$ ... ok\"
+echo \"test sums at 0x7f$$$$ ... $result\"
+echo 'test result: 2 passed; 0 failed'
+test $result = ok
+";
+    let test = Test::git()
+        .file("code.py", "broken\n")
+        .file("run.sh", runner);
+    test.sh("git add -A && git commit -qm start");
+    let args = [&CHECK[..], &["--second-look", "always"]].concat();
+    run(&test, "echo fixed > code.py", &args).exits(0);
+    let names = test.read_loop("a", "start-tests/sh-run-sh");
+    assert_eq!(
+        names,
+        "1 reads_<id>\n1 writes <path>\n! sums at <address>\n"
+    );
+}

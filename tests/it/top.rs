@@ -1,9 +1,11 @@
 //! `ralph top`, driven by keys in a window of a real tmux.
 
-use crate::kit::{Test, until};
+use crate::kit::{Test, signal, until};
 use crate::night::MORNING_MS;
+use crate::pty::open_terminal;
 use crate::snap::assert_snapshot;
 use crate::spawn::{tmux, until_status};
+use std::fs;
 
 const RALPH: &str = env!("CARGO_BIN_EXE_ralph");
 
@@ -18,21 +20,21 @@ fn open(test: &Test, (columns, rows): (u16, u16), variables: &[(&str, &str)], co
     tmux.env("LC_ALL", "C.UTF-8").env("TZ", "UTC");
     tmux.envs(variables.iter().copied());
     tmux.args(["-u", "-f", "/dev/null", "-L", "ralph"]);
-    tmux.args(["new-session", "-d", "-s", "top"]);
+    tmux.args(["new-session", "-d", "-s", "screen"]);
     let started = tmux.args(size).arg(command).status();
     assert!(started.unwrap().success());
 }
 
 fn press(test: &Test, keys: &[&str]) {
-    tmux(test, &[&["send-keys", "-t", "top"], keys].concat());
+    tmux(test, &[&["send-keys", "-t", "screen"], keys].concat());
 }
 
 fn type_text(test: &Test, typed: &str) {
-    tmux(test, &["send-keys", "-l", "-t", "top", "--", typed]);
+    tmux(test, &["send-keys", "-l", "-t", "screen", "--", typed]);
 }
 
 fn shown(test: &Test) -> String {
-    tmux(test, &["capture-pane", "-p", "-t", "top"])
+    tmux(test, &["capture-pane", "-p", "-t", "screen"])
 }
 
 /// Waits until the window contains all of these texts, and returns what it shows.
@@ -167,12 +169,104 @@ fn keys_watch_and_steer_a_loop_and_the_terminal_is_restored() {
     until_shown(&test, &["■ cart"]);
     tmux(
         &test,
-        &["resize-window", "-t", "top", "-x", "100", "-y", "30"],
+        &["resize-window", "-t", "screen", "-x", "100", "-y", "30"],
     );
     until_shown(&test, &["a answer"]);
     press(&test, &["q"]);
     let after = until_shown(&test, &["exit 0", " icanon"]);
     assert!(!after.contains("ralph top"), "{after}");
+}
+
+#[test]
+fn a_loop_that_ran_in_the_foreground_takes_the_terminal_when_it_is_resumed() {
+    let script = "iteration 1\n blocked Which one?\niteration *\n say at work\n exit 7\n";
+    let test = Test::new().script(script);
+    let agent = ["--agent", "script:../agent.script"];
+    let args = [
+        "run",
+        "x",
+        "--name",
+        "front",
+        "-m",
+        "2",
+        "--max-failures",
+        "1",
+    ];
+    test.ralph(&[&args[..], &agent].concat()).exits(3);
+    open(&test, (80, 24), &[], &format!("exec {RALPH} top"));
+    until_shown(&test, &["front", "blocked"]);
+    press(&test, &["a"]);
+    until_shown(&test, &["Which one?"]);
+    type_text(&test, "the first");
+    press(&test, &["Enter"]);
+    until_shown(&test, &["at work", "press Enter to return"]);
+    press(&test, &["Enter"]);
+    until_shown(&test, &["ralph top", "✘ 1 failed"]);
+    press(&test, &["o"]);
+    // Not in the current directory, which may be a repository.
+    let report = test.loop_dir("front").join("report.html");
+    until("the report", || report.exists());
+    press(&test, &["q"]);
+    until("the end of tmux", || tmux(&test, &["ls"]).is_empty());
+    assert_eq!(test.events("front", "answered").len(), 1);
+}
+
+#[test]
+fn archived_loops_are_listed_on_request_and_cannot_be_steered() {
+    let test = Test::new();
+    test.ralph(&crate::kit::RUN_ONCE).exits(0);
+    test.ralph(&crate::kit::RUN_ONCE).exits(0);
+    open(&test, (100, 30), &[], &format!("exec {RALPH} top"));
+    let rows = until_shown(&test, &["✔ a ", "1 loop"]);
+    assert!(!rows.contains("archived"), "{rows}");
+    press(&test, &["A"]);
+    until_shown(&test, &["2 loops", "with archived", "archived  "]);
+    press(&test, &["End"]);
+    press(&test, &["p"]);
+    until_shown(&test, &["is archived: a newer loop has its name"]);
+    press(&test, &["Enter"]);
+    until_shown(&test, &["1 Activity", "iteration 1 · "]);
+    press(&test, &["C-c"]);
+    until("the end of tmux", || tmux(&test, &["ls"]).is_empty());
+    // The other views read it by the name of its directory.
+    let all = test.ralph(&["ls", "--all", "--names"]).exits(0).out;
+    let name = all.lines().find(|name| *name != "a").unwrap();
+    for view in ["status", "show", "logs"] {
+        test.ralph(&[view, name]).exits(0);
+    }
+}
+
+/// A terminal whose user reads nothing is as slow as can be.
+#[test]
+fn a_terminal_that_reads_nothing_slows_no_loop_and_top_still_ends() {
+    let test = Test::new().script("iteration *\n flood 8MiB\n");
+    let args = ["--name", "a", "-m", "3", "--no-promise", "--no-tmux"];
+    let agent = ["--agent", "script:../agent.script"];
+    test.ralph(&[&["spawn", "x"], &args[..], &agent].concat())
+        .exits(0);
+    // One screen is more than a terminal buffers.
+    let (controller, terminal) = open_terminal(500, 400);
+    let mut command = test.ralph_command(&["top", "a"]);
+    command.stdin(terminal.try_clone().unwrap());
+    command.stdout(terminal.try_clone().unwrap());
+    let mut top = command.stderr(terminal).spawn().unwrap();
+    drop(command);
+    until("a loop that ends", || {
+        test.status("a")["status"] != "running" && test.status("a")["status"] != "starting"
+    });
+    assert_eq!(test.status("a")["current_iteration"], 3);
+    let status = fs::read_to_string(format!("/proc/{}/status", top.id())).unwrap();
+    let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    let peak: u64 = peak
+        .unwrap()
+        .trim()
+        .trim_end_matches(" kB")
+        .parse()
+        .unwrap();
+    assert!(peak < 300 << 10, "{peak} KiB");
+    signal(top.id(), "TERM");
+    until("the end of top", || top.try_wait().unwrap().is_some());
+    drop(controller);
 }
 
 #[test]
@@ -184,7 +278,7 @@ fn a_terminal_without_unicode_gets_only_ascii() {
     open(&test, (80, 24), &variables, &command);
     let rows = until_shown(&test, &["ralph top", " a ", "Enter open"]);
     assert!(rows.is_ascii(), "{rows}");
-    let colored = tmux(&test, &["capture-pane", "-e", "-p", "-t", "top"]);
+    let colored = tmux(&test, &["capture-pane", "-e", "-p", "-t", "screen"]);
     let is_colored = (0..=8).any(|color| colored.contains(&format!("\x1b[3{color}")));
     assert!(!is_colored, "{colored:?}");
     press(&test, &["C-c"]);

@@ -1,6 +1,6 @@
 //! `ralph ui` from outside: over a socket here, and in a real browser in `web/pages.rs`.
 
-mod browser;
+pub(crate) mod browser;
 mod pages;
 
 use crate::kit::{Live, Test, until};
@@ -181,6 +181,8 @@ fn without_the_token_there_is_nothing() {
         "loops/totals",
         "loops/totals/events",
         "loops/totals/diff",
+        "loops/totals/history",
+        "stats",
         "loops/totals/iterations/3",
         "loops/totals/iterations/3/diff",
         "nothing",
@@ -728,6 +730,184 @@ fn changes_arrive_as_events() {
     wait_for(&mut all, "\"status\":\"done\"");
     // The streams of a page that was closed end.
     drop((all, one));
+}
+
+#[test]
+fn statistics_are_those_of_the_command() {
+    let test = Test::night();
+    let page = Page::start(&test, &[]);
+    for by in ["day", "agent", "model", "repository"] {
+        let printed = test.ralph(&["stats", "--json", "--by", by]).exits(0).out;
+        let mut printed: Value = serde_json::from_str(&printed).unwrap();
+        let mut shown = page.api(&format!("stats?by={by}"));
+        for group in shown["groups"].as_array_mut().unwrap() {
+            let label = group.as_object_mut().unwrap().remove("label").unwrap();
+            let is_short = label.as_str().unwrap().starts_with("~/");
+            assert_eq!(is_short, by == "repository", "{label}");
+        }
+        let object = shown.as_object_mut().unwrap();
+        assert_eq!(object.remove("groups_omitted").unwrap(), 0);
+        assert_eq!(object.remove("unreadable").unwrap(), 0);
+        assert_eq!(printed["since"].take(), shown["since"].take());
+        assert_eq!(printed, shown, "{by}");
+    }
+    let none = page.api("stats?by=agent&hours=1");
+    assert_eq!(none["total"]["loops"], 0);
+    let bearer = page.bearer();
+    for query in ["by=color", "hours=x", "hours=-1", "x=1", "by"] {
+        page.get(&format!("/api/stats?{query}"), &[&bearer]).is(400);
+    }
+}
+
+#[test]
+fn the_past_of_a_loop_has_its_events_and_notes() {
+    let test = Test::new().script(
+        "iteration 1\n  say looked around\niteration 2\n  blocked Tabs or spaces?\niteration 3\n  promise COMPLETE\n",
+    );
+    let flags = ["--name", "a", "--agent", "script:../agent.script"];
+    test.ralph(&[&["run", "x", "-m", "5"][..], &flags].concat());
+    let page = Page::start(&test, &[]);
+    let past = page.api("loops/a/history");
+    let texts = |past: &Value, key: &str| -> Vec<String> {
+        let all = past[key].as_array().unwrap().iter();
+        all.map(|one| one["text"].as_str().unwrap().to_owned())
+            .collect()
+    };
+    let events = texts(&past, "events");
+    assert!(
+        events[0].ends_with("starts the loop") && events.len() > 4,
+        "{events:?}"
+    );
+    assert!(
+        texts(&past, "notes").contains(&"looked around".to_owned()),
+        "{past}"
+    );
+    let authors: Vec<_> = past["notes"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|note| note["author"].as_str().unwrap())
+        .collect();
+    assert!(authors.contains(&"question"), "{past}");
+    test.ralph(&["resume", "a", "--answer", "tabs"]);
+    let past = page.api("loops/a/history");
+    let answer = past["notes"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|note| note["author"] == "user");
+    assert_eq!(answer.expect("an answer")["text"], "tabs");
+}
+
+#[test]
+fn many_loops_arrive_in_parts_until_none_is_unread() {
+    let test = Test::new();
+    let once = ["-m", "1", "--no-promise", "--", "true"];
+    test.ralph(&[&["run", "x", "--name", "loop-000"][..], &once].concat())
+        .exits(0);
+    let from = test.loop_dir("loop-000");
+    for number in 1..150 {
+        let name = format!("loop-{number:03}");
+        let to = test.loop_dir(&name);
+        std::fs::create_dir(&to).unwrap();
+        let journal = test.read_loop("loop-000", "journal.jsonl");
+        let journal = journal.replace("\"loop-000\"", &format!("\"{name}\""));
+        std::fs::write(to.join("journal.jsonl"), journal).unwrap();
+        std::fs::copy(from.join("lock"), to.join("lock")).unwrap();
+    }
+    let page = Page::start(&test, &[]);
+    let mut stream = TcpStream::connect(("127.0.0.1", page.port)).unwrap();
+    stream
+        .set_read_timeout(Some(Duration::from_secs(60)))
+        .unwrap();
+    write!(
+        stream,
+        "GET /api/events HTTP/1.1\r\nHost: localhost\r\n{}\r\n\r\n",
+        page.bearer()
+    )
+    .unwrap();
+    let (mut names, mut unread) = (std::collections::BTreeSet::new(), 150);
+    for line in BufReader::new(stream).lines() {
+        let line = line.unwrap();
+        let Some(data) = line.strip_prefix("data: ") else {
+            continue;
+        };
+        let event: Value = serde_json::from_str(data).unwrap();
+        for row in event["loops"].as_array().unwrap() {
+            assert_eq!(row["status"], "done", "{row}");
+            names.insert(row["name"].as_str().unwrap().to_owned());
+        }
+        let left = event["unread"].as_u64().unwrap();
+        assert_eq!(names.len() as u64 + left, 150);
+        assert!(left <= unread);
+        unread = left;
+        if unread == 0 {
+            break;
+        }
+    }
+    assert_eq!(names.len(), 150);
+    assert_eq!(page.api("loops")["loops"].as_array().unwrap().len(), 150);
+}
+
+/// Returns a value from `/proc/PID/status`, in kilobytes.
+#[cfg(target_os = "linux")]
+fn kilobytes(pid: u32, key: &str) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+    let line = status.lines().find(|line| line.starts_with(key)).unwrap();
+    line.split_whitespace().nth(1).unwrap().parse().unwrap()
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn memory_stays_bounded_with_many_readers_that_do_not_read() {
+    let test = Test::new().script(
+        "iteration 1\n  sh until test -f go; do sleep 0.01; done\n  flood 60MiB\n  sh i=0; while [ $i -lt 20000 ]; do echo \"line $i of the flood\"; i=$((i+1)); done\n  say after the flood\n",
+    );
+    let page = Page::start(&test, &[]);
+    test.ralph(&[
+        "spawn",
+        "x",
+        "--name",
+        "a",
+        "-m",
+        "1",
+        "--no-tmux",
+        "--no-promise",
+        "--agent",
+        "script:../agent.script",
+    ])
+    .exits(0);
+    let bearer = page.bearer();
+    let open = |path: &str| {
+        let mut stream = TcpStream::connect(("127.0.0.1", page.port)).unwrap();
+        write!(
+            stream,
+            "GET /api/{path} HTTP/1.1\r\nHost: localhost\r\n{bearer}\r\n\r\n"
+        )
+        .unwrap();
+        stream
+    };
+    let before = kilobytes(page.live.pid(), "VmHWM:");
+    let readers: Vec<_> = (0..64).map(|_| open("loops/a/events")).collect();
+    // The next one is refused, once the others have been accepted.
+    until("the limit of streams", || {
+        page.get("/api/loops/a/events", &[&bearer]).status == 503
+    });
+    test.write("go", "");
+    until("the end", || test.status("a")["status"] == "done");
+    until("the last words", || {
+        let rows = page.api("loops/a/iterations/1")["activity"].clone();
+        rows.to_string().contains("after the flood")
+    });
+    let peak = kilobytes(page.live.pid(), "VmHWM:");
+    assert!(peak < before + (160 << 10), "{before} kB, then {peak} kB");
+    drop(readers);
+    until("room for new streams", || {
+        let mut stream = open("loops/a/events");
+        let mut head = [0; 12];
+        stream.read_exact(&mut head).unwrap();
+        head == *b"HTTP/1.1 200"
+    });
 }
 
 #[test]

@@ -6,12 +6,12 @@
 //! turn when it exits. Costs are totals since the start of the process; a result's tokens are those
 //! since the previous result.
 
-use super::ActSink;
 use super::failure_classifier::kind_for_status;
 use super::json_lines::EventDecoder;
 use super::json_path::{str_at, u64_at, value_at};
 use super::tools::ToolTracker;
 use super::usage::UsageMeter;
+use super::{ActSink, line_counts};
 use crate::engine::Act;
 use crate::engine::failure::{AgentFailure, FailureKind};
 use crate::engine::usage::{SessionUsage, Tokens};
@@ -168,6 +168,8 @@ impl ClaudeDecoder {
                     block_text(&block["content"]),
                 );
                 if block["is_error"] != true {
+                    let hunks = value_at(event, &["tool_use_result", "structuredPatch"]);
+                    self.tools.set_lines(id, line_counts::of_hunks(hunks));
                     self.tools.finish(id, emit);
                 } else if self.denied.iter().any(|denied| denied == id) {
                     self.tools.finish_failed(id, error, emit);

@@ -2,12 +2,12 @@
 //!
 //! The stream has no token counts; Copilot writes them to a separate file.
 
-use super::ActSink;
 use super::failure_classifier::kind_for_status;
 use super::json_lines::EventDecoder;
 use super::json_path::{str_at, u64_at, value_at};
 use super::message::MessageBuffer;
 use super::tools::ToolTracker;
+use super::{ActSink, line_counts};
 use crate::engine::Act;
 use crate::engine::failure::{AgentFailure, FailureKind};
 use serde_json::Value;
@@ -46,6 +46,11 @@ impl CopilotDecoder {
     fn tool_complete(&mut self, data: &Value, emit: &mut ActSink<'_>) {
         let id = str_at(data, &["toolCallId"]);
         if data["success"] == true {
+            let metrics = value_at(data, &["toolTelemetry", "metrics"]);
+            let lines = line_counts::reported(metrics, "linesAdded", "linesRemoved");
+            if data["fileEdits"].is_array() {
+                self.tools.set_lines(id, lines);
+            }
             let exit_code = value_at(data, &["shellExecution", "exitCode"]).as_i64();
             if exit_code.unwrap_or(0) == 0 {
                 self.tools.finish(id, emit);

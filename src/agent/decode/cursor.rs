@@ -3,12 +3,12 @@
 //! Written from Cursor's documentation; no recording of a run was available. The format resembles
 //! Claude Code's, but has separate events for tools, and its result repeats all messages.
 
-use super::ActSink;
 use super::json_lines::EventDecoder;
 use super::json_path::{str_at, u64_at, value_at};
 use super::message::MessageBuffer;
 use super::tools::ToolTracker;
 use super::usage::UsageMeter;
+use super::{ActSink, line_counts};
 use crate::engine::Act;
 use crate::engine::usage::Tokens;
 use serde_json::Value;
@@ -55,6 +55,8 @@ impl CursorDecoder {
             let exit_code = value_at(result, &["success", "exitCode"]).as_i64();
             let failures = ["error", "rejected", "failure"].map(|key| &result[key]);
             let failure = failures.into_iter().find(|failure| !failure.is_null());
+            let lines = line_counts::reported(&result["success"], "linesAdded", "linesRemoved");
+            self.tools.set_lines(id, lines);
             if failure.is_none() && exit_code.unwrap_or(0) == 0 {
                 self.tools.finish(id, emit);
             } else {

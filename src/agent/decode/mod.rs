@@ -15,6 +15,7 @@ mod gemini;
 mod goose;
 mod json_lines;
 mod json_path;
+mod line_counts;
 mod message;
 mod opencode;
 mod pi;

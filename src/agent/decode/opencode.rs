@@ -2,13 +2,13 @@
 //!
 //! The stream reports a tool only when it has finished, and does not mark the end of the run.
 
-use super::ActSink;
 use super::failure_classifier::{kind_for_status, ms_after_seconds};
 use super::json_lines::EventDecoder;
 use super::json_path::{str_at, u64_at, value_at};
 use super::message::MessageBuffer;
 use super::tools::ToolTracker;
 use super::usage::UsageMeter;
+use super::{ActSink, line_counts};
 use crate::engine::Act;
 use crate::engine::failure::{AgentFailure, FailureKind};
 use crate::engine::usage::Tokens;
@@ -45,6 +45,13 @@ impl OpencodeDecoder {
             return;
         }
         self.tools.start(id, tool, &state["input"], emit);
+        let diff = str_at(state, &["metadata", "diff"]);
+        self.tools.set_lines(id, line_counts::of_patch(diff));
+        // The event arrives when the call is over.
+        let time = |name| value_at(state, &["time", name]).as_u64();
+        if let (Some(start), Some(end)) = (time("start"), time("end")) {
+            self.tools.set_duration(id, end.saturating_sub(start));
+        }
         if str_at(state, &["status"]) == "error" {
             self.tools.fail(id, str_at(state, &["error"]), emit);
             return;

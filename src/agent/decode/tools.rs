@@ -1,7 +1,8 @@
 //! Tracks the tools that an agent is running, and describes each in one short line.
 
-use super::ActSink;
+use super::{ActSink, line_counts};
 use crate::engine::Act;
+use crate::engine::act::ChangedLines;
 use crate::engine::plain_text::plain;
 use crate::engine::signals::fold_whitespace;
 use regex::{Regex, RegexSet};
@@ -54,6 +55,10 @@ struct RunningTool {
     id: String,
     name: String,
     about: String,
+    /// The lines that the call changes in files; `None` if that is unknown.
+    lines: Option<ChangedLines>,
+    /// How long the call took, as the agent reports it; `None` if it does not.
+    ms: Option<u64>,
 }
 
 impl ToolTracker {
@@ -71,6 +76,25 @@ impl ToolTracker {
     pub(super) fn start(&mut self, id: &str, name: &str, input: &Value, emit: &mut ActSink<'_>) {
         let about = self.describe(input);
         self.start_about(id, name, about, emit);
+        self.set_lines(id, line_counts::of_input(name, input));
+    }
+
+    /// Sets the lines that a running tool call changes, if they are known.
+    pub(super) fn set_lines(&mut self, id: &str, lines: Option<ChangedLines>) {
+        if let (Some(tool), Some(_)) = (self.running(id), lines) {
+            tool.lines = lines;
+        }
+    }
+
+    /// Sets how long a tool call took, in milliseconds, as the agent reports it.
+    pub(super) fn set_duration(&mut self, id: &str, ms: u64) {
+        if let Some(tool) = self.running(id) {
+            tool.ms = Some(ms);
+        }
+    }
+
+    fn running(&mut self, id: &str) -> Option<&mut RunningTool> {
+        self.running.iter_mut().find(|tool| tool.id == id)
     }
 
     /// Records that the tool call `id` started, with a description from the caller. A call that is
@@ -96,6 +120,8 @@ impl ToolTracker {
             id: id.to_owned(),
             name: name.to_owned(),
             about,
+            lines: None,
+            ms: None,
         });
     }
 
@@ -112,12 +138,14 @@ impl ToolTracker {
 
     fn remove(&mut self, id: &str, ok: bool, error: &str, emit: &mut ActSink<'_>) {
         if let Some(index) = self.running.iter().position(|tool| tool.id == id) {
-            let RunningTool { name, about, .. } = self.running.remove(index);
+            let tool = self.running.remove(index);
             emit(Act::ToolFinished {
-                name: name.into(),
-                about: about.into(),
+                name: tool.name.into(),
+                about: tool.about.into(),
                 ok,
                 error: self.shorten(&first_and_last_line(error)).into(),
+                lines: tool.lines.filter(|_| ok),
+                ms: tool.ms,
             });
         }
     }

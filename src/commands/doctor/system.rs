@@ -80,6 +80,7 @@ fn probe_sandbox(kind: Sandbox) -> io::Result<()> {
         state_dir: &dir.join("state"),
         agent: &Agent::default(),
         files: Vec::new(),
+        caches: dir.clone(),
     });
     let _ = std::fs::remove_dir_all(&dir);
     probed.map_err(|failure| io::Error::other(format!("{}: {}", failure.message, failure.hint)))

@@ -3,7 +3,7 @@
 mod printer;
 mod stream;
 
-use super::open_loop::open;
+use super::open_loop::open_to_read;
 use crate::cli::LogsArgs;
 use crate::engine::ExitCode;
 use crate::lifecycle::error::CommandError;
@@ -19,7 +19,7 @@ use stream::LogStream;
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
 
 pub(crate) fn logs(args: &LogsArgs) -> Result<ExitCode, CommandError> {
-    let handle = open(&args.name)?;
+    let handle = open_to_read(&args.name)?;
     let since = args.since.map(|since| since.0 as i64);
     let style = OutputStyle {
         raw: args.raw,

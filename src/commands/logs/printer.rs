@@ -10,10 +10,11 @@ use crate::store::activity::{ActivityItem, ActivityReader};
 use crate::store::{LoopDir, LoopView};
 use crate::ui::act_printer::ActPrinter;
 use crate::ui::gutter::GutterWriter;
+use crate::ui::hang;
 use crate::ui::print::{copy_raw, write_cleaned, write_json, write_text};
 use crate::ui::screen_lines::ScreenLines;
 use crate::ui::show_json::act_object;
-use crate::ui::tty::{is_terminal, use_color};
+use crate::ui::tty::{self, is_terminal, use_color};
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::PathBuf;
@@ -65,7 +66,7 @@ impl LogPrinter {
                 is_over: !is_held || iteration < state.iteration,
                 since_ms: style.since_ms,
                 source: None,
-                printer: ActPrinter::new("", use_color(), false),
+                printer: act_printer(),
             }));
         }
         let filter = if agent.terminal && !style.raw {
@@ -98,6 +99,7 @@ impl LogPrinter {
             _ => false,
         };
         let newline = if is_within_line { "\n" } else { "" };
+        let text = hang(text, tty::width(), "[ralph] ".len(), "[ralph] ".len());
         write_text(&format!("{newline}[ralph] {text}\n"))
     }
 
@@ -258,7 +260,7 @@ impl ActLog {
             Some(ActSource::Activity(activity)) => activity.read(&mut |item| match item {
                 ActivityItem::Act { at_ms, act } => {
                     if self.since_ms.is_none_or(|since| at_ms >= since) {
-                        printer.print(&act, &mut lines);
+                        printer.print_at(&act, Some(at_ms), &mut lines);
                     }
                 }
                 ActivityItem::Dropped(count) => {
@@ -285,6 +287,15 @@ impl ActLog {
         }
         printer.flush(rest);
     }
+}
+
+/// Returns the printer of acts: for people on a terminal, and else for scripts.
+fn act_printer() -> ActPrinter {
+    let mut printer = ActPrinter::for_view("", use_color());
+    if let Some(width) = tty::width().filter(|_| use_color()) {
+        printer.set_width(width);
+    }
+    printer
 }
 
 /// Reads a file to its end, in pieces.

@@ -7,9 +7,14 @@ use crate::store::StateDir;
 use std::fs;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 /// The beginning of the name of a selftest's temporary directory.
 const PREFIX: &str = "ralph-selftest-";
+
+/// How long a selftest tries to delete its directory, and how often.
+const PATIENCE: Duration = Duration::from_secs(30);
+const POLL: Duration = Duration::from_millis(20);
 
 /// Returns the temporary directory of a selftest by this process.
 pub(super) fn own_root() -> PathBuf {
@@ -23,15 +28,23 @@ pub(super) fn state_dir(root: &Path) -> PathBuf {
     root.join("state")
 }
 
-/// Kills what the selftest in this directory has started, and deletes the directory.
+/// Kills what the selftest in this directory has started, and deletes the directory. A process that
+/// is about to exit may still write to it, so this is repeated until the directory is gone.
 pub(super) fn remove(root: &Path) {
-    let state = StateDir::new(state_dir(root));
-    for name in state.loop_names().into_iter().flatten() {
-        sweep_damaged_loop(&state, &state.loop_dir(&name));
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        let state = StateDir::new(state_dir(root));
+        for name in state.loop_names().into_iter().flatten() {
+            sweep_damaged_loop(&state, &state.loop_dir(&name));
+        }
+        let _ = View::recover(&root.join("view"));
+        let _ = View::recover(root);
+        // What cannot be deleted is deleted by the next selftest.
+        if fs::symlink_metadata(root).is_err() || Instant::now() > deadline {
+            return;
+        }
+        std::thread::sleep(POLL);
     }
-    // What cannot be deleted now is deleted by the next selftest.
-    let _ = View::recover(&root.join("view"));
-    let _ = View::recover(root);
 }
 
 /// Removes the directories of this user's selftests that do not run any more.

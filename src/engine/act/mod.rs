@@ -43,6 +43,12 @@ pub enum Act<'a> {
         ok: bool,
         /// Why the tool failed, in one line; empty if it succeeded or the agent does not say.
         error: Cow<'a, str>,
+        /// The lines that the call changed in files; `None` if it changed none, or if the agent's
+        /// stream does not show them.
+        lines: Option<ChangedLines>,
+        /// How long the call took, in milliseconds; `None` if the agent does not report it. The
+        /// time since the matching [`Act::ToolStarted`] is then the best answer.
+        ms: Option<u64>,
     },
     /// The agent was denied an action. The text describes the action.
     Denied(Cow<'a, str>),
@@ -93,6 +99,16 @@ pub enum Act<'a> {
     RunEnded,
 }
 
+/// How many lines a tool call added to files and removed from them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ChangedLines {
+    /// Added lines. A file that is written as a whole counts with all its lines, unless the agent's
+    /// stream shows what it replaced.
+    pub added: u32,
+    /// Removed lines.
+    pub removed: u32,
+}
+
 impl<'a> Act<'a> {
     /// Removes escape sequences, NUL and carriage returns from the act's texts.
     ///
@@ -128,11 +144,15 @@ impl<'a> Act<'a> {
                 about,
                 ok,
                 error,
+                lines,
+                ms,
             } => Act::ToolFinished {
                 name: edit(name),
                 about: edit(about),
                 ok,
                 error: edit(error),
+                lines,
+                ms,
             },
             Self::Denied(text) => Act::Denied(edit(text)),
             Self::Cost(usd) => Act::Cost(usd),

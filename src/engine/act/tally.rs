@@ -241,6 +241,8 @@ mod tests {
             about: "a.rs".into(),
             ok: true,
             error: "".into(),
+            lines: None,
+            ms: None,
         };
         let sum = report(&[Act::Cost(0.25), tool(), Act::Cost(0.5), tool()]);
         assert_eq!((sum.cost_usd, sum.steps), (Some(0.75), Some(2)));
@@ -336,6 +338,8 @@ mod tests {
             about: "a.rs".into(),
             ok,
             error: "".into(),
+            lines: None,
+            ms: None,
         };
         let edit = |ok| tool("edit", ok);
         assert!(denied_everything(&[
@@ -374,6 +378,8 @@ mod tests {
             about: "a.rs".into(),
             ok: true,
             error: "".into(),
+            lines: None,
+            ms: None,
         };
         let ended = || Act::Failed {
             why: "insufficient permission".into(),

@@ -173,6 +173,10 @@ pub struct AgentReport {
     /// The IDs of processes that are still running after SIGKILL.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub survivors: Vec<u32>,
+    /// The first processes of the windows that were opened in ralph's tmux server during the
+    /// iteration, by the agent or by a person, and are still open.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub windows: Vec<u32>,
 }
 
 impl AgentReport {

@@ -224,11 +224,9 @@ fn counts_have_the_right_plural() {
 /// Returns events and their lines in the journal, which later versions must be able to read.
 #[expect(clippy::too_many_lines, reason = "a table")]
 fn lines() -> Vec<(Event, &'static str)> {
+    let (code, signal) = (None, Some(9));
     let report = AgentReport {
-        exit: ProcessExit {
-            code: None,
-            signal: Some(9),
-        },
+        exit: ProcessExit { code, signal },
         ms: 5,
         signals: TextSignals {
             promised: true,
@@ -267,6 +265,7 @@ fn lines() -> Vec<(Event, &'static str)> {
         denials: vec!["ls".into(), "rm".into()],
         orphans: 2,
         survivors: vec![3],
+        windows: vec![4],
     };
     let mut touched = TouchedFiles::default();
     touched.guards.add(|| "t".into(), FileChange::Deleted, 2);
@@ -433,7 +432,7 @@ fn lines() -> Vec<(Event, &'static str)> {
                 iteration: 3,
                 report,
             },
-            r#"{"event":"ended","iteration":3,"report":{"exit":{"signal":9},"ms":5,"said":{"promised":true,"promise_in_sentence":true,"matched":true,"blocked":"x","changed":"z","commit":"y"},"markers":["done","file"],"marker_texts":{"done":"ok"},"cost_usd":0.25,"tokens":{"input":1,"cache_read":2,"cache_write":3,"output":4},"steps":4,"bytes":7,"error":"no login","reason":{"kind":"usage-limit","until_ms":9},"finished":true,"over":true,"note":"n","idle":true,"silent":true,"session":"s","transcript_bytes":8,"strange":1,"denied":2,"denial":"ls","denials":["ls","rm"],"leftovers":2,"survivors":[3]}}"#,
+            r#"{"event":"ended","iteration":3,"report":{"exit":{"signal":9},"ms":5,"said":{"promised":true,"promise_in_sentence":true,"matched":true,"blocked":"x","changed":"z","commit":"y"},"markers":["done","file"],"marker_texts":{"done":"ok"},"cost_usd":0.25,"tokens":{"input":1,"cache_read":2,"cache_write":3,"output":4},"steps":4,"bytes":7,"error":"no login","reason":{"kind":"usage-limit","until_ms":9},"finished":true,"over":true,"note":"n","idle":true,"silent":true,"session":"s","transcript_bytes":8,"strange":1,"denied":2,"denial":"ls","denials":["ls","rm"],"leftovers":2,"survivors":[3],"windows":[4]}}"#,
         ),
         (
             Event::Faulted {

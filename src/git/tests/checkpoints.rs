@@ -289,3 +289,37 @@ fn the_id_after_the_checks_is_that_of_the_checkpoint_if_they_write_nothing() {
     repo.write(".env", "A=1\n");
     assert_eq!(content.id().unwrap(), with_secret);
 }
+
+#[test]
+fn lists_and_patches_of_any_length_are_read() {
+    let repo = Repo::new();
+    repo.checkpoint("0");
+    let content = repo.content();
+    let shadow = content.stored_shadow().unwrap();
+    let count = 70_000;
+    let record = [vec![b'x'; 999], vec![0]].concat();
+    let input = record.repeat(count);
+    let args = ["hash-object", "-w", "--stdin"];
+    let made = shadow.git_with_input(&args, &input).unwrap().stdout;
+    let id = String::from_utf8(made).unwrap();
+    let show = ["cat-file", "blob", id.trim()];
+    assert!(shadow.git(&show).is_err(), "more than is kept in memory");
+    let mut found = 0;
+    let mut add = |record: &[u8]| found += usize::from(record.len() == 999);
+    shadow.for_each_record(&show, &mut add).unwrap();
+    assert_eq!(found, count);
+}
+
+#[test]
+fn a_rewind_looks_up_what_the_rules_of_the_target_ignore() {
+    let repo = Repo::new();
+    repo.write("ignored", "");
+    repo.write(".gitignore", "ignored\n");
+    repo.write("changed", "before");
+    let start = repo.checkpoint("0");
+    repo.write("changed", "after");
+    repo.write(".gitignore", "");
+    let (changed, kept) = repo.rewind(&start);
+    assert_eq!(changed, ["M .gitignore", "M changed"]);
+    assert_eq!(kept, ["ignored"]);
+}

@@ -7,7 +7,7 @@ use crate::git::checkpoint::Checkpoints;
 use crate::git::recorded::TreeFiles;
 use crate::git::{TreeContent, path_name};
 use crate::proof::review::review;
-use crate::proof::{Baseline, BaselineSpec, RecordedState, ViewChange, ViewContent};
+use crate::proof::{Baseline, BaselineSpec, RecordedState, VariablePaths, ViewChange, ViewContent};
 use crate::store::LoopDir;
 use std::ffi::OsStr;
 use std::fmt::Display;
@@ -138,6 +138,7 @@ pub(super) fn in_clone(receipt: &Receipt, top: &Path, scratch: &Path) -> Result<
                 workspace: &inner,
                 home: None,
                 path_dirs: Vec::new(),
+                settings: VariablePaths::default(),
                 checks: receipt
                     .checks
                     .iter()

@@ -8,7 +8,7 @@ mod walks;
 use super::baseline::CopyCaps;
 use super::scope::Scope;
 use super::touched::Touched;
-use super::{Baseline, BaselineSpec, ViewContent};
+use super::{Baseline, BaselineSpec, VariablePaths, ViewContent};
 use crate::engine::touched::{FileChange, TouchedList};
 use std::collections::BTreeMap;
 use std::fs;
@@ -23,6 +23,7 @@ struct Site {
     checks: Vec<String>,
     protect: Vec<String>,
     allow: Vec<String>,
+    variables: Vec<(&'static str, &'static str)>,
 }
 
 impl Site {
@@ -38,6 +39,7 @@ impl Site {
             checks: Vec::new(),
             protect: Vec::new(),
             allow: Vec::new(),
+            variables: Vec::new(),
         }
     }
 
@@ -96,6 +98,15 @@ impl Site {
                 "relative".into(),
                 workspace.join("node_modules/.bin"),
             ],
+            settings: VariablePaths::find(|name| {
+                let found = self.variables.iter().find(|(known, _)| *known == name)?;
+                let value = found.1;
+                Some(if value.starts_with('/') {
+                    self.path(value).into()
+                } else {
+                    value.into()
+                })
+            }),
             checks: self.checks.iter().map(String::as_str).collect(),
             protect: &self.protect,
             own: vec![home.join(".agent"), home.join(".ralph-state")],

@@ -170,6 +170,7 @@ fn a_workspace_in_a_hidden_directory_of_the_home_directory_is_not_listed_twice()
         workspace: &workspace,
         home: Some(&home),
         path_dirs: Vec::new(),
+        settings: super::VariablePaths::default(),
         checks: Vec::new(),
         protect: &[],
         own: Vec::new(),
@@ -180,4 +181,49 @@ fn a_workspace_in_a_hidden_directory_of_the_home_directory_is_not_listed_twice()
         .write("/home/.work/other", "1");
     assert_eq!(outside(&site, &baseline), ["+home/.work/other"]);
     assert_eq!(names(&site.touched(&baseline).files.sources), ["+a.py"]);
+}
+
+#[test]
+fn settings_and_modules_that_variables_name_are_watched_wherever_they_are() {
+    let mut site = Site::new();
+    site.variables = vec![
+        ("XDG_CONFIG_HOME", "/conf"),
+        ("CARGO_HOME", "/cargo"),
+        ("PIP_CONFIG_FILE", "/pip/pip.conf"),
+        ("npm_config_userconfig", "/npm/rc"),
+        ("PYTHONPATH", "/modules"),
+        ("VIRTUAL_ENV", "/venv"),
+        ("ENV", "relative"),
+        ("NODE_PATH", "/home"),
+    ];
+    site.write("/conf/tool/rc", "1")
+        .write("/cargo/config.toml", "1")
+        .write("/pip/pip.conf", "1")
+        .write("/venv/lib/python3/site-packages/pytest/main.py", "1");
+    let baseline = site.take();
+    assert_eq!(outside(&site, &baseline), [""; 0]);
+    site.write("/conf/tool/rc", "2")
+        .write("/conf/a/b/c/d/too-deep", "1")
+        .write("/conf/chromium/cache", "1")
+        .write("/cargo/config.toml", "2")
+        .write("/cargo/registry/index", "1")
+        .write("/pip/pip.conf", "2")
+        .write("/pip/other", "1")
+        .write("/npm/rc", "1")
+        .write("/modules/sitecustomize.py", "1")
+        .write("/home/everything", "1")
+        .write("/venv/lib/python3/site-packages/pytest/main.py", "2");
+    assert_eq!(
+        outside(&site, &baseline),
+        [
+            "~cargo/config.toml",
+            "~conf/tool/rc",
+            "+modules/sitecustomize.py",
+            "+npm/rc",
+            "~pip/pip.conf",
+            "~venv/lib/python3/site-packages/pytest/main.py"
+        ]
+    );
+    let opened = super::Baseline::open(&site.path("/loop"), baseline.digest()).unwrap();
+    assert_eq!(outside(&site, &opened.unwrap()).len(), 6);
 }

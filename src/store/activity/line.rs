@@ -1,6 +1,6 @@
 //! Defines the format of `activity.jsonl`: a header line, then one JSON object per act.
 
-use crate::engine::act::Act;
+use crate::engine::act::{Act, ChangedLines};
 use crate::engine::failure::AgentFailure;
 use crate::engine::usage::Tokens;
 use serde::{Deserialize, Serialize};
@@ -46,6 +46,14 @@ pub(super) enum ActRecord<'a> {
         /// Why the tool failed; empty if it succeeded or the agent does not say.
         #[serde(default, skip_serializing_if = "str::is_empty")]
         error: Cow<'a, str>,
+        /// The lines that the call added to files and removed from them; `None` if that is unknown.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        added: Option<u32>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        removed: Option<u32>,
+        /// How long the call took, as the agent reports it; `None` if it does not.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        ms: Option<u64>,
     },
     #[serde(rename = "denied")]
     Denied { text: Cow<'a, str> },
@@ -107,11 +115,16 @@ impl<'a> ActRecord<'a> {
                 about,
                 ok,
                 error,
+                lines,
+                ms,
             } => Self::ToolFinished {
                 tool: name,
                 about,
                 ok,
                 error,
+                added: lines.map(|lines| lines.added),
+                removed: lines.map(|lines| lines.removed),
+                ms,
             },
             Act::Denied(text) => Self::Denied { text },
             Act::Cost(usd) => Self::Cost { usd },
@@ -148,11 +161,18 @@ impl<'a> ActRecord<'a> {
                 about,
                 ok,
                 error,
+                added,
+                removed,
+                ms,
             } => Act::ToolFinished {
                 name: tool,
                 about,
                 ok,
                 error,
+                lines: added
+                    .zip(removed)
+                    .map(|(added, removed)| ChangedLines { added, removed }),
+                ms,
             },
             Self::Denied { text } => Act::Denied(text),
             Self::Cost { usd } => Act::Cost(usd),

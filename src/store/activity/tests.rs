@@ -1,6 +1,7 @@
 //! Tests of the activity: kept and dropped acts, and readers that see the same as the writer.
 
 use super::*;
+use crate::engine::act::ChangedLines;
 use crate::engine::failure::FailureKind;
 use crate::engine::usage::Tokens;
 use std::os::unix::fs::PermissionsExt;
@@ -69,6 +70,11 @@ fn every_act() -> Vec<Act<'static>> {
             about: "ls".into(),
             ok: false,
             error: "exit 1".into(),
+            lines: Some(ChangedLines {
+                added: 3,
+                removed: 1,
+            }),
+            ms: Some(40),
         },
         Act::Denied("no".into()),
         Act::Cost(0.25),
@@ -143,7 +149,7 @@ fn the_format_is_as_published() {
             r#"{"n":1,"act":"text","text":"a \"line\"\n"}"#,
             r#"{"n":2,"act":"thinking","text":"hm"}"#,
             r#"{"n":3,"act":"tool-started","tool":"Bash","about":"ls"}"#,
-            r#"{"n":4,"act":"tool-finished","tool":"Bash","about":"ls","ok":false,"error":"exit 1"}"#,
+            r#"{"n":4,"act":"tool-finished","tool":"Bash","about":"ls","ok":false,"error":"exit 1","added":3,"removed":1,"ms":40}"#,
             r#"{"n":5,"act":"denied","text":"no"}"#,
             r#"{"n":6,"act":"cost","usd":0.25}"#,
             r#"{"n":7,"act":"tokens","model":"m","tokens":{"input":1,"cache_read":0,"cache_write":0,"output":0}}"#,

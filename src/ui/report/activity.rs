@@ -50,6 +50,7 @@ pub(super) fn rows(activity: &IterationActivity) -> Vec<Row> {
                 about,
                 ok,
                 error,
+                ..
             } => {
                 let error = if error.is_empty() {
                     String::new()
@@ -132,6 +133,8 @@ mod tests {
                 about: "ls\n-l".into(),
                 ok: false,
                 error: "exit 1".into(),
+                lines: None,
+                ms: None,
             },
             Act::Text("x".repeat(TEXT_MAX * 3).into()),
         ];

@@ -2,6 +2,7 @@
 //! merge the work.
 
 use super::super::{event_line, one_line, outcome_text, summary, truncate_to_width, worktree_text};
+use super::findings::Severity;
 use super::{LoopReport, clock};
 use crate::engine::event::CheckReport;
 use crate::engine::format::{dollars, duration, iteration_count, plural, shell_quote, thousands};
@@ -55,6 +56,17 @@ impl LoopReport {
             Status::Failed | Status::Crashed => Tone::Bad,
             _ => Tone::Open,
         }
+    }
+
+    /// Formats how many findings there are: `1 alarm, 2 warnings`.
+    pub(super) fn finding_counts(&self) -> String {
+        let counts = [Severity::Alarm, Severity::Warning].map(|severity| {
+            let same = self.findings.iter();
+            let count = same.filter(|one| one.severity == severity).count() as u64;
+            (count > 0).then(|| plural(count, severity.as_str()))
+        });
+        let counts: Vec<String> = counts.into_iter().flatten().collect();
+        counts.join(", ")
     }
 
     /// Returns how the loop ended, or what it does, in one line.
@@ -299,8 +311,9 @@ pub(super) fn result_text(result: &RecordedResult) -> String {
 }
 
 /// Formats how an iteration's agent ended: `completed`, `timed out`.
-pub(super) fn end_text(one: &PastIteration) -> String {
+pub(super) fn end_text(one: &PastIteration, liveness: Liveness) -> String {
     match &one.record {
+        None if liveness == Liveness::Idle => "ralph was killed".into(),
         None => "running".into(),
         Some(record) if record.refunded => "not counted".into(),
         Some(record) => match record.reason {

@@ -110,8 +110,8 @@ pub(super) fn find(
     tests(history, changes, &mut all);
     lines_to_read(changes, &mut all);
     state_of_the_work(history, &mut all);
-    turns(history, changes, &mut all);
     largest(history, changes, &mut all);
+    turns(history, changes, &mut all);
     all.sort_by_key(|finding| finding.severity);
     all
 }
@@ -317,7 +317,14 @@ fn state_of_the_work(history: &LoopHistory, all: &mut Vec<Finding>) {
         all.push(Finding::new(Severity::Warning, title, details));
     }
     let killed = records().filter(|(_, record)| record.end == IterationEnd::Interrupted);
-    let killed: Vec<u32> = killed.map(|(one, _)| one.number).collect();
+    let mut killed: Vec<u32> = killed.map(|(one, _)| one.number).collect();
+    // If the loop was not resumed, no event says so.
+    let newest = history.iterations.last().filter(|_| !is_live);
+    killed.extend(
+        newest
+            .filter(|one| one.record.is_none())
+            .map(|one| one.number),
+    );
     if !killed.is_empty() {
         let title = "ralph was killed while the agent worked";
         let details = vec![name_iterations(&killed)];

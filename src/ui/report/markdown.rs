@@ -25,15 +25,16 @@ pub(crate) fn markdown(loops: &[LoopReport], title: &str) -> String {
         if loops.is_empty() {
             out.push_str("No loop ran.\n");
         } else {
-            out.push_str("| Loop | Verdict | Effort |\n|---|---|---|\n");
+            out.push_str("| Loop | Verdict | Review | Effort |\n|---|---|---|---|\n");
         }
         for report in loops {
             let _ = writeln!(
                 out,
-                "| {} | {} {} | {} |",
+                "| {} | {} {} | {} | {} |",
                 cell(report.name()),
                 report.tone().sign(),
                 escape(&truncate_to_width(&report.verdict(), 200)),
+                report.finding_counts(),
                 super::facts::effort(report)
             );
         }
@@ -105,7 +106,7 @@ fn iterations(out: &mut String, report: &LoopReport, level: &str) {
     out.push_str("| # | Agent | End | Time | Cost | Checks | First failing line |\n");
     out.push_str("|--:|---|---|--:|--:|---|---|\n");
     for one in &all[hidden..] {
-        row(out, one);
+        row(out, report, one);
     }
     let words = IterationActivity::read(&report.history.dir, newest.number).last_words();
     if !words.is_empty() {
@@ -120,7 +121,7 @@ fn iterations(out: &mut String, report: &LoopReport, level: &str) {
     }
 }
 
-fn row(out: &mut String, one: &PastIteration) {
+fn row(out: &mut String, report: &LoopReport, one: &PastIteration) {
     let record = one.record.as_ref();
     let time = record.map(|record| duration(record.ms));
     let cost = record.and_then(|record| record.cost_usd).map(dollars);
@@ -132,7 +133,7 @@ fn row(out: &mut String, one: &PastIteration) {
         "| {} | {} | {} | {} | {} | {} | {} |",
         one.number,
         cell(&one.agent),
-        escape(&end_text(one)),
+        escape(&end_text(one, report.history.liveness)),
         time.unwrap_or_default(),
         cost.unwrap_or_default(),
         checks_text(one),

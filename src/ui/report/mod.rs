@@ -11,7 +11,7 @@ mod github;
 mod html;
 mod junit;
 mod markdown;
-mod timeline;
+pub(super) mod timeline;
 
 pub(crate) use github::{annotations, job_summary};
 pub(crate) use html::page;
@@ -24,7 +24,8 @@ use crate::lifecycle::history::{LoopHistory, PastIteration};
 use crate::lifecycle::live_view::live;
 use crate::lifecycle::loop_changes::LoopChanges;
 use crate::store::{LoopDir, Result, rfc3339};
-use findings::Finding;
+use facts::Tone;
+use findings::{Finding, Severity};
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use std::fs;
@@ -81,6 +82,17 @@ impl LoopReport {
     /// Returns the time of the last event, in milliseconds since 1970.
     pub(crate) fn last_event_ms(&self) -> i64 {
         self.history.last_event_ms
+    }
+
+    /// Returns the loop's place in a report about several: what needs a person first comes first.
+    pub(crate) fn urgency(&self) -> u8 {
+        let newest = self.findings.iter().map(|finding| finding.severity).min();
+        match (newest, self.tone()) {
+            (Some(Severity::Alarm), _) => 0,
+            (_, Tone::Bad) => 1,
+            (_, Tone::Open) => 2,
+            (_, Tone::Good) => 3,
+        }
     }
 
     /// Returns whether the loop's agent works in this directory or above it.

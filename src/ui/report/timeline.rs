@@ -14,25 +14,25 @@ const LAST_MAX: usize = 1500;
 const WIDTH_MAX: usize = 240;
 
 /// A line of the timeline.
-pub(super) struct TimelineLine {
+pub(in crate::ui) struct TimelineLine {
     /// The time of the event, in milliseconds since 1970.
-    pub(super) at_ms: i64,
-    pub(super) text: String,
-    pub(super) style: TextStyle,
+    pub(in crate::ui) at_ms: i64,
+    pub(in crate::ui) text: String,
+    pub(in crate::ui) style: TextStyle,
 }
 
 /// The events of a loop.
 #[derive(Default)]
-pub(super) struct Timeline {
-    pub(super) first: Vec<TimelineLine>,
-    pub(super) last: VecDeque<TimelineLine>,
+pub(in crate::ui) struct Timeline {
+    pub(in crate::ui) first: Vec<TimelineLine>,
+    pub(in crate::ui) last: VecDeque<TimelineLine>,
     /// Number of lines between the first and the last.
-    pub(super) dropped: usize,
+    pub(in crate::ui) dropped: usize,
 }
 
 impl Timeline {
     /// Adds an event that was just applied to the state.
-    pub(super) fn add(&mut self, line: &JournalLine, state: &State) {
+    pub(in crate::ui) fn add(&mut self, line: &JournalLine, state: &State) {
         let own = own_line(&line.event, state);
         for (text, style) in own.into_iter().chain(event_line::lines(&line.event, state)) {
             self.push(TimelineLine {

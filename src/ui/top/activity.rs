@@ -1,11 +1,13 @@
 //! Turns an agent's acts into lines, and follows the activity of a running iteration.
 
 use super::summary::LiveNumbers;
+use crate::engine::act::ChangedLines;
 use crate::engine::format::duration;
 use crate::engine::plain_text::clean;
 use crate::engine::{Act, State, Tally};
 use crate::store::LoopDir;
 use crate::store::activity::{ActivityItem, ActivityReader};
+use crate::ui::tool_line::line_counts;
 use crate::ui::{one_line, rest_text};
 use std::collections::VecDeque;
 use std::num::NonZero;
@@ -71,7 +73,18 @@ impl ActivityLines {
                 about,
                 ok,
                 error,
-            } => self.finish_tool(at_ms, &format!("{name} {about}"), *ok, error),
+                lines,
+                ms,
+            } => {
+                let call = FinishedCall {
+                    call: &format!("{name} {about}"),
+                    ok: *ok,
+                    error,
+                    lines: *lines,
+                    ms: *ms,
+                };
+                self.finish_tool(at_ms, &call);
+            }
             Act::Denied(what) => {
                 self.push(at_ms, ActivityKind::Problem, &format!("denied: {what}"));
             }
@@ -176,25 +189,27 @@ impl ActivityLines {
     }
 
     /// Replaces the line of a running tool call with its result.
-    fn finish_tool(&mut self, at_ms: i64, call: &str, ok: bool, error: &str) {
+    fn finish_tool(&mut self, at_ms: i64, finished: &FinishedCall<'_>) {
         self.close();
-        let call = one_line(cut(call, LINE_MAX));
+        let call = one_line(cut(finished.call, LINE_MAX));
         let started = self.lines.iter().rposition(|line| {
             line.kind == ActivityKind::ToolRunning && (line.text == call || call.is_empty())
         });
         let started_ms = started
             .and_then(|at| self.lines.remove(at))
             .map(|line| line.at_ms);
-        let took = started_ms.map_or(0, |ms| at_ms.saturating_sub(ms).max(0));
-        let took = match took {
-            1000.. => format!("  {}", duration(took as u64)),
+        let took = started_ms.map(|ms| at_ms.saturating_sub(ms).max(0) as u64);
+        let took = match finished.ms.or(took) {
+            Some(took @ 1000..) => format!("  {}", duration(took)),
             _ => String::new(),
         };
-        let error = match error {
+        let lines = line_counts(finished.lines.unwrap_or_default());
+        let lines = lines.map(|(text, _)| text).concat();
+        let error = match finished.error {
             "" => String::new(),
             error => format!(": {}", one_line(error)),
         };
-        let kind = if ok {
+        let kind = if finished.ok {
             ActivityKind::ToolDone
         } else {
             ActivityKind::ToolFailed
@@ -202,9 +217,19 @@ impl ActivityLines {
         self.keep(ActivityRow {
             at_ms,
             kind,
-            text: format!("{call}{error}{took}"),
+            text: format!("{call}{error}{lines}{took}"),
         });
     }
+}
+
+/// A tool call that has ended.
+struct FinishedCall<'a> {
+    /// The tool and its target.
+    call: &'a str,
+    ok: bool,
+    error: &'a str,
+    lines: Option<ChangedLines>,
+    ms: Option<u64>,
 }
 
 /// Cuts a text to at most `max` bytes, between two characters.

@@ -4,6 +4,7 @@
 //! file connects them with the terminal.
 
 mod activity;
+mod code;
 mod draw;
 mod input;
 mod model;
@@ -43,19 +44,21 @@ const CLOCK: Duration = Duration::from_secs(2);
 /// The most bytes of a command's output that are shown.
 const OUTPUT_MAX: usize = 4000;
 
-/// Shows all loops, or the page of the loop `name`, until the user quits.
-pub(crate) fn run(state_dir: StateDir, name: Option<&str>) -> io::Result<()> {
+/// Shows all loops, or the page of the loop `name`, until the user quits. `is_archived` says where
+/// the loop is.
+pub(crate) fn run(state_dir: StateDir, name: Option<&str>, is_archived: bool) -> io::Result<()> {
     let (woken, waker) = ThreadWaker::new()?;
-    let reader = LoopReader::start(state_dir, waker.try_clone()?)?;
+    let reader = LoopReader::start(state_dir.clone(), waker.try_clone()?)?;
     let signals = Signals::listen()?;
     let (sender, ended) = channel();
     let session = TerminalSession::open()?;
     let mut model = TopModel::new(crate::ui::tty::size(), now_ms());
     if let Some(name) = name {
-        model.open(name);
+        model.open(name, is_archived);
     }
     let mut program = TopProgram {
-        terminal: Terminal::new(AnsiBackend::default())?,
+        state_dir,
+        terminal: Terminal::new(AnsiBackend::open())?,
         session,
         model,
         theme: Theme::detect(),
@@ -74,6 +77,7 @@ pub(crate) fn run(state_dir: StateDir, name: Option<&str>) -> io::Result<()> {
 type EndedCommand = (Vec<String>, String, bool);
 
 struct TopProgram {
+    state_dir: StateDir,
     terminal: Terminal<AnsiBackend>,
     session: TerminalSession,
     model: TopModel,
@@ -90,21 +94,31 @@ struct TopProgram {
 
 impl TopProgram {
     fn run(&mut self) -> io::Result<()> {
+        let result = self.run_until_quit();
+        self.terminal.backend_mut().finish();
+        result
+    }
+
+    fn run_until_quit(&mut self) -> io::Result<()> {
         let (mut is_dirty, mut drawn_at) = (true, None::<Instant>);
         loop {
             let next_frame =
                 drawn_at.map_or(Duration::ZERO, |at| FRAME.saturating_sub(at.elapsed()));
-            if is_dirty && next_frame.is_zero() {
+            let is_blocked = self.terminal.backend().blocked().is_some();
+            if is_dirty && next_frame.is_zero() && !is_blocked {
                 self.reader.set_interest(self.model.interest());
                 self.draw()?;
                 (is_dirty, drawn_at) = (false, Some(Instant::now()));
             }
             let timeout = match (is_dirty, self.decoder.is_pending()) {
+                // The terminal has not taken the last frame yet.
+                _ if is_blocked => CLOCK,
                 (true, _) => next_frame,
                 (_, true) => ESCAPE_TIMEOUT,
                 _ => CLOCK,
             };
             let (has_input, is_timeout) = self.wait(timeout)?;
+            self.terminal.backend_mut().write_pending()?;
             let mut effects = Vec::new();
             let mut events = vec![TopEvent::Clock(now_ms())];
             if has_input {
@@ -143,11 +157,13 @@ impl TopProgram {
     /// Waits for input. Returns whether there is any on standard input, and whether time is up.
     fn wait(&self, timeout: Duration) -> io::Result<(bool, bool)> {
         let stdin = io::stdin();
-        let mut fds = [
+        let mut fds = vec![
             PollFd::from_borrowed_fd(stdin.as_fd(), PollFlags::IN),
             PollFd::from_borrowed_fd(self.signals.pipe.as_fd(), PollFlags::IN),
             PollFd::from_borrowed_fd(self.woken.as_fd(), PollFlags::IN),
         ];
+        let blocked = self.terminal.backend().blocked();
+        fds.extend(blocked.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::OUT)));
         match poll(&mut fds, Timespec::try_from(timeout).ok().as_ref()) {
             Ok(count) => Ok((!fds[0].revents().is_empty(), count == 0)),
             Err(rustix::io::Errno::INTR) => Ok((false, false)),
@@ -190,19 +206,35 @@ impl TopProgram {
             TopEffect::Quit => return Ok(true),
             TopEffect::Redraw => self.terminal.clear()?,
             TopEffect::Suspend => {
+                self.terminal.backend_mut().finish();
                 self.session.leave();
                 let own = rustix::process::getpid();
                 let _ = rustix::process::kill_process(own, rustix::process::Signal::TSTP);
                 self.use_terminal_again()?;
             }
             TopEffect::Run(command) if command.takes_terminal => self.hand_over(&command)?,
+            TopEffect::OpenReport(name) => self.run_in_background(self.report(&name)),
             TopEffect::Run(command) => self.run_in_background(command.args),
         }
         Ok(false)
     }
 
+    /// Returns the command that opens a loop's report. It is written to the loop's directory, because
+    /// the current one may be a repository.
+    fn report(&self, name: &str) -> Vec<String> {
+        let dir = self.state_dir.find_loop(name).ok();
+        let dir = dir.or_else(|| self.state_dir.find_archived(name));
+        let mut args = vec!["report".to_owned(), name.to_owned(), "--open".to_owned()];
+        if let Some(dir) = dir {
+            let path = dir.path().join("report.html");
+            args.extend(["-o".to_owned(), path.display().to_string()]);
+        }
+        args
+    }
+
     /// Runs a command on the terminal, and shows the loops again when it has ended.
     fn hand_over(&mut self, command: &SteerCommand) -> io::Result<()> {
+        self.terminal.backend_mut().finish();
         self.session.leave();
         let status = ralph().and_then(|mut ralph| ralph.args(&command.args).status());
         let output = match &status {

@@ -1,6 +1,7 @@
 //! What the page of one loop shows, in the form in which it is drawn.
 
 use super::activity::ActivityRow;
+use super::code::{CodeSyntax, PatchLine, highlight};
 use super::summary::IterationMark;
 use crate::engine::event::CheckReport;
 use crate::engine::format::{dollars, duration};
@@ -94,7 +95,7 @@ pub(super) struct DiffFile {
     pub(super) insertions: u64,
     pub(super) deletions: u64,
     /// The file's part of the patch, without its header.
-    pub(super) lines: Vec<String>,
+    pub(super) lines: Vec<PatchLine>,
 }
 
 /// The changes since the start.
@@ -294,9 +295,14 @@ pub(super) fn split_patch(patch: &str) -> DiffData {
             .iter()
             .any(|start| line.starts_with(start));
         if in_hunk || !is_header {
-            let line = plain_lines(line).replace('\t', "    ");
-            file.lines.push(line);
+            file.lines.push(PatchLine {
+                text: plain_lines(line).replace('\t', "    "),
+                ..PatchLine::default()
+            });
         }
+    }
+    for file in &mut data.files {
+        highlight(&mut file.lines, CodeSyntax::of_file(&file.path));
     }
     data
 }
@@ -343,21 +349,22 @@ mod tests {
             .map(|file| (&file.path[..], file.insertions, file.deletions))
             .collect();
         assert_eq!(files, [("src/a b.rs", 2, 1), ("x", 0, 0)]);
+        let texts = |at: usize| -> Vec<&str> {
+            let lines = data.files[at].lines.iter();
+            lines.map(|line| &line.text[..]).collect()
+        };
         assert_eq!(
-            data.files[0].lines,
+            texts(0),
             ["@@ -1 +1,2 @@", "-old", "+new", "+    more", " context"]
         );
-        assert_eq!(
-            data.files[1].lines,
-            ["new file mode 100755", "Binary files differ"]
-        );
+        assert_eq!(texts(1), ["new file mode 100755", "Binary files differ"]);
     }
 
     #[test]
     fn odd_patches_and_texts_are_shown_as_far_as_possible() {
         assert_eq!(split_patch("no patch\n").files, []);
         assert_eq!(split_patch("diff --git \nx").files[0].path, "");
-        assert_eq!(split_patch("diff --git é\nx").files[0].lines, ["x"]);
+        assert_eq!(split_patch("diff --git é\nx").files[0].lines.len(), 1);
         assert_eq!(
             text_lines(b"a\x1b[31mb\xff\n\tc", true),
             ["ab\u{fffd}", "    c", "…"]

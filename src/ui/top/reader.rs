@@ -8,7 +8,7 @@ use super::page_data::{
     DiffData, PageData, PagePart, PageRequest, PageUpdate, read_past, split_patch, text_lines,
 };
 use super::summary::LoopSummary;
-use super::tracker::LoopTracker;
+use super::tracker::{LoopTracker, RefreshScope};
 use crate::engine::Liveness;
 use crate::lifecycle::handle::current_liveness;
 use crate::lifecycle::history::LoopHistory;
@@ -39,6 +39,8 @@ pub(super) struct Interest {
     /// The loops on the screen.
     pub(super) shown: BTreeSet<String>,
     pub(super) page: Option<PageRequest>,
+    /// Whether archived loops are listed.
+    pub(super) archived: bool,
     /// Increases when all loops must be looked at, such as after a command.
     pub(super) generation: u64,
 }
@@ -126,7 +128,12 @@ impl ReaderThread {
                 full_at = started + FULL_INTERVAL;
                 generation = interest.generation;
             }
-            let changed = self.tracker.refresh(all, &interest.shown);
+            let scope = match (all, interest.archived) {
+                (false, _) => RefreshScope::Running,
+                (true, false) => RefreshScope::All,
+                (true, true) => RefreshScope::AllAndArchived,
+            };
+            let changed = self.tracker.refresh(scope, &interest.shown);
             let updates = self.read_page(interest.page.as_ref());
             let has_news = changed || is_first || !updates.is_empty();
             if has_news {
@@ -171,7 +178,9 @@ impl ReaderThread {
             .as_ref()
             .is_none_or(|page| page.name != request.name)
         {
-            let dir = self.state_dir.loop_dir(&request.name);
+            let dir = self.state_dir.find_loop(&request.name).ok();
+            let dir = dir.or_else(|| self.state_dir.find_archived(&request.name));
+            let dir = dir.unwrap_or_else(|| self.state_dir.loop_dir(&request.name));
             self.page = Some(PageReader::new(request.name.clone(), dir));
         }
         let page = self.page.as_mut().expect("it was just set");

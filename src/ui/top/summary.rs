@@ -110,6 +110,8 @@ pub(super) struct LoopSummary {
     /// What it is doing, or how it ended.
     pub(super) doing: String,
     pub(super) details: Option<LoopDetails>,
+    /// Whether a newer loop took its name. Its own name then is that of its directory.
+    pub(super) is_archived: bool,
 }
 
 /// What a running agent has done since the last event of its journal.
@@ -147,6 +149,7 @@ impl LoopSummary {
             },
             doing: doing(state, liveness, &live.doing),
             details: Some(details(view, liveness)),
+            is_archived: false,
         }
     }
 
@@ -163,6 +166,7 @@ impl LoopSummary {
             since_ms: ended.ended_ms,
             doing: one_line(&ended.detail),
             details: None,
+            is_archived: false,
         }
     }
 
@@ -179,6 +183,16 @@ impl LoopSummary {
             since_ms: changed_ms,
             doing: one_line(error),
             details: None,
+            is_archived: false,
+        }
+    }
+
+    /// Returns the summary of an archived loop, whose directory has this name.
+    pub(super) fn archived(self, name: &str) -> Self {
+        Self {
+            name: name.to_owned(),
+            is_archived: true,
+            ..self
         }
     }
 
@@ -189,10 +203,11 @@ impl LoopSummary {
 
     /// Returns whether the loop waits for a person.
     pub(super) fn needs_person(&self) -> bool {
-        matches!(
+        let waits = matches!(
             self.status,
             Status::Paused | Status::Blocked | Status::Waiting | Status::Crashed
-        )
+        );
+        waits && !self.is_archived
     }
 }
 
@@ -244,6 +259,7 @@ fn doing(state: &State, liveness: Liveness, live: &str) -> String {
     let text = match (state.status(liveness), &state.phase) {
         (Status::Running, Phase::Running { .. }) if !live.is_empty() => live.to_owned(),
         (Status::Running, _) => status::activity(state).unwrap_or_default(),
+        (Status::Crashed, _) => format!("killed in iteration {}", state.iteration),
         _ => state
             .outcome_summary()
             .map(|outcome| outcome.detail)

@@ -1,14 +1,18 @@
-//! Draws on the user's terminal, and restores it on exit, error and panic.
+//! Draws on the user's terminal, and restores it on exit, error and panic. A terminal that reads
+//! slowly, or not at all, never blocks this program.
 
 use crate::ui::tty;
 use ratatui::backend::{Backend, ClearType, WindowSize};
 use ratatui::buffer::Cell;
 use ratatui::layout::{Position, Size};
 use ratatui::style::{Color, Modifier};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::termios::{OptionalActions, Termios, tcgetattr, tcsetattr};
 use std::fmt::Write as _;
 use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 /// Alternate screen, no cursor, mouse clicks and the wheel, marked pastes.
 const ENTER: &str = "\x1b[?1049h\x1b[?25l\x1b[?1000h\x1b[?1006h\x1b[?2004h\x1b[2J";
@@ -17,6 +21,9 @@ const LEAVE: &str = "\x1b[0m\x1b[?2004l\x1b[?1006l\x1b[?1000l\x1b[?25h\x1b[?1049
 /// The settings of the terminal before the first key was read; `None` while it is not in use. A
 /// panic in any thread restores it.
 static SAVED: Mutex<Option<Termios>> = Mutex::new(None);
+
+/// How long the last bytes may take before this program gives up and exits.
+const LEAVE_TIMEOUT: Duration = Duration::from_secs(1);
 
 fn saved() -> MutexGuard<'static, Option<Termios>> {
     SAVED.lock().unwrap_or_else(PoisonError::into_inner)
@@ -51,7 +58,8 @@ impl TerminalSession {
             *saved = Some(before);
         }
         drop(saved);
-        tty::write_terminal(ENTER.as_bytes())
+        write_until(ENTER.as_bytes(), Instant::now() + LEAVE_TIMEOUT);
+        Ok(())
     }
 
     /// Returns the terminal to its state before.
@@ -69,7 +77,7 @@ impl Drop for TerminalSession {
 
 fn restore() {
     if let Some(before) = saved().take() {
-        let _ = tty::write_terminal(LEAVE.as_bytes());
+        write_until(LEAVE.as_bytes(), Instant::now() + LEAVE_TIMEOUT);
         let _ = tcsetattr(io::stdin(), OptionalActions::Now, &before);
     }
 }
@@ -86,13 +94,77 @@ fn restore_on_panic() {
     });
 }
 
+/// Writes bytes until the deadline.
+fn write_until(bytes: &[u8], deadline: Instant) {
+    let Some(terminal) = tty::open_nonblocking() else {
+        let _ = tty::write_terminal(bytes);
+        return;
+    };
+    let mut rest = bytes;
+    while !rest.is_empty() && Instant::now() < deadline {
+        match rustix::io::write(&terminal, rest) {
+            Ok(count) => rest = &rest[count..],
+            Err(rustix::io::Errno::AGAIN) => {
+                let timeout = deadline.saturating_duration_since(Instant::now());
+                let timeout = Timespec::try_from(timeout).ok();
+                let mut fds = [PollFd::new(&terminal, PollFlags::OUT)];
+                let _ = poll(&mut fds, timeout.as_ref());
+            }
+            Err(rustix::io::Errno::INTR) => {}
+            Err(_) => return,
+        }
+    }
+}
+
 /// Writes cells to the terminal as escape sequences.
 #[derive(Default)]
 pub(super) struct AnsiBackend {
     out: String,
+    /// The terminal, opened so that writing never blocks; `None` if that is not possible.
+    terminal: Option<OwnedFd>,
+    /// What the terminal has not taken yet: at most one frame, because no other one is drawn.
+    pending: Vec<u8>,
 }
 
 impl AnsiBackend {
+    /// Creates a backend for the terminal on standard output.
+    pub(super) fn open() -> Self {
+        Self {
+            terminal: tty::open_nonblocking(),
+            ..Self::default()
+        }
+    }
+
+    /// Returns the terminal if it has not taken everything yet.
+    pub(super) fn blocked(&self) -> Option<BorrowedFd<'_>> {
+        let terminal = self.terminal.as_ref()?;
+        (!self.pending.is_empty()).then(|| terminal.as_fd())
+    }
+
+    /// Writes what the terminal takes now.
+    pub(super) fn write_pending(&mut self) -> io::Result<()> {
+        let Some(terminal) = &self.terminal else {
+            return tty::write_terminal(&std::mem::take(&mut self.pending));
+        };
+        let mut written = 0;
+        while written < self.pending.len() {
+            match rustix::io::write(terminal, &self.pending[written..]) {
+                Ok(count) => written += count,
+                Err(rustix::io::Errno::INTR) => {}
+                Err(rustix::io::Errno::AGAIN) => break,
+                Err(error) => return Err(error.into()),
+            }
+        }
+        self.pending.drain(..written);
+        Ok(())
+    }
+
+    /// Writes the rest of a frame before another program uses the terminal.
+    pub(super) fn finish(&mut self) {
+        let pending = std::mem::take(&mut self.pending);
+        write_until(&pending, Instant::now() + LEAVE_TIMEOUT);
+    }
+
     fn style(&mut self, cell: &Cell) {
         self.out.push_str("\x1b[0");
         for (modifier, code) in [
@@ -188,8 +260,9 @@ impl Backend for AnsiBackend {
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        let out = std::mem::take(&mut self.out);
-        tty::write_terminal(out.as_bytes())
+        self.pending
+            .append(&mut std::mem::take(&mut self.out).into_bytes());
+        self.write_pending()
     }
 }
 

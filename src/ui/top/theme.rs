@@ -3,6 +3,7 @@
 //! Every color has the same contrast on light and on dark terminals, good and bad differ for
 //! color-blind people, too, and each meaning has a symbol or a word of its own.
 
+use super::code::CodePart;
 use crate::engine::Status;
 use crate::ui::TextStyle;
 use ratatui::buffer::Buffer;
@@ -91,6 +92,18 @@ impl Theme {
     #[expect(clippy::unused_self, reason = "a style like all others")]
     pub(super) fn selected(self) -> Style {
         Style::new().add_modifier(Modifier::REVERSED)
+    }
+
+    /// The style of a part of a line of code that is drawn with `line`.
+    pub(super) fn code(self, part: CodePart, line: Style) -> Style {
+        let is_context = line == Style::new();
+        match part {
+            CodePart::Changed => line.add_modifier(Modifier::BOLD | Modifier::UNDERLINED),
+            CodePart::Keyword => line.add_modifier(Modifier::BOLD),
+            CodePart::Comment if is_context => self.dim(),
+            CodePart::String if is_context => self.color(65, Color::Reset),
+            CodePart::Comment | CodePart::String => line,
+        }
     }
 
     /// The style of a line that the console would print with `style`.

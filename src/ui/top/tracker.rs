@@ -58,6 +58,8 @@ impl TrackedLoop {
 pub(super) struct LoopTracker {
     state_dir: StateDir,
     loops: BTreeMap<String, TrackedLoop>,
+    /// The archived loops that are listed, by the names of their directories.
+    archived: BTreeMap<String, LoopDir>,
     /// The repository of each workspace.
     repositories: HashMap<PathBuf, String>,
 }
@@ -67,16 +69,25 @@ impl LoopTracker {
         Self {
             state_dir,
             loops: BTreeMap::new(),
+            archived: BTreeMap::new(),
             repositories: HashMap::new(),
         }
     }
 
     /// Reads the loops that changed: all of them, or only those that are running. Reads the details
     /// of the loops in `shown`. Returns whether a summary changed.
-    pub(super) fn refresh(&mut self, all: bool, shown: &BTreeSet<String>) -> bool {
+    pub(super) fn refresh(&mut self, scope: RefreshScope, shown: &BTreeSet<String>) -> bool {
         let mut changed = false;
         let names = match self.state_dir.loop_names() {
-            Ok(names) if all => {
+            Ok(mut names) if scope != RefreshScope::Running => {
+                self.archived.clear();
+                if scope == RefreshScope::AllAndArchived {
+                    let archived = self.state_dir.archived_loops().into_iter();
+                    let dirs = archived.map(|dir| (dir.name().to_owned(), dir));
+                    self.archived
+                        .extend(dirs.filter(|(name, _)| !names.contains(name)));
+                }
+                names.extend(self.archived.keys().cloned());
                 let known = self.loops.len();
                 let found: BTreeSet<&String> = names.iter().collect();
                 self.loops.retain(|name, _| found.contains(name));
@@ -125,7 +136,9 @@ impl LoopTracker {
 
     /// Reads a loop if it changed, and returns whether its summary is another than before.
     fn refresh_one(&mut self, name: &str, is_shown: bool) -> bool {
-        let dir = self.state_dir.loop_dir(name);
+        let archived = self.archived.get(name).cloned();
+        let is_archived = archived.is_some();
+        let dir = archived.unwrap_or_else(|| self.state_dir.loop_dir(name));
         let stamp = LoopStamp::new(&dir);
         let known = self.loops.get_mut(name);
         let is_same = known.as_ref().is_some_and(|one| {
@@ -144,6 +157,11 @@ impl LoopTracker {
                 LoopSummary::new(view, one.liveness, repository, &live)
             }
             _ => self.read(name, &dir, stamp, is_shown),
+        };
+        let summary = if is_archived {
+            summary.archived(name)
+        } else {
+            summary
         };
         let Some(one) = self.loops.get_mut(name) else {
             return true;
@@ -220,6 +238,15 @@ impl LoopTracker {
             .insert(workspace.to_owned(), shown.clone());
         shown
     }
+}
+
+/// Which loops are looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum RefreshScope {
+    /// Those that may change at any time, and those on the screen.
+    Running,
+    All,
+    AllAndArchived,
 }
 
 /// The most loops whose files are watched. The others are looked at every second.

@@ -58,6 +58,7 @@ impl ActivityRows {
                 about,
                 ok,
                 error,
+                ..
             } => self.finish_tool(at_ms, &name, &about, ok, &error),
             Act::Denied(text) => drop(self.push("denied", at_ms, &text)),
             Act::Retrying(text) => drop(self.push("retry", at_ms, &text)),
@@ -195,6 +196,8 @@ mod tests {
                 about: "ls".into(),
                 ok: false,
                 error: "exit code 2".into(),
+                lines: None,
+                ms: None,
             },
         });
         let changed = rows.take_changed();

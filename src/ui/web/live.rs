@@ -6,7 +6,7 @@
 use super::Web;
 use super::activity_rows::ActivityRows;
 use super::loop_json::{detail, open_activity, summary};
-use super::overview::{ChangeStamp, LoopRows, LoopStamps, Overview};
+use super::overview::{ChangeStamp, LoopRows, LoopScan, LoopStamps, Overview};
 use super::routes::to_text;
 use crate::store::activity::ActivityReader;
 use crate::store::{LoopDir, StateDir, cache};
@@ -24,6 +24,11 @@ use tokio::task::spawn_blocking;
 const LOOP_INTERVAL: Duration = Duration::from_millis(250);
 /// The shortest time between two looks at all loops.
 const SCAN_INTERVAL: Duration = Duration::from_millis(500);
+/// How long one look at all loops may read loops that it does not know yet. What it has read by then
+/// is shown, and the next look follows at once.
+const SCAN_PATIENCE: Duration = Duration::from_millis(250);
+/// The same for the first look of a page.
+const FIRST_PATIENCE: Duration = Duration::from_millis(100);
 /// A look at files may take at most one part in this many of the time.
 const DUTY: u32 = 10;
 /// How often a stream shows that its connection is alive.
@@ -34,7 +39,7 @@ const SUMMARY_INTERVAL: Duration = Duration::from_secs(1);
 /// The newest rows of all loops.
 pub(super) struct Overviews {
     reader: Arc<Mutex<Overview>>,
-    rows: watch::Sender<Arc<LoopRows>>,
+    found: watch::Sender<Arc<LoopScan>>,
     /// Wakes the scan when the first stream opens.
     wanted: tokio::sync::Notify,
 }
@@ -43,16 +48,29 @@ impl Overviews {
     pub(super) fn new(state_dir: &StateDir) -> Self {
         Self {
             reader: Arc::new(Mutex::new(Overview::new(state_dir))),
-            rows: watch::Sender::new(Arc::default()),
+            found: watch::Sender::new(Arc::default()),
             wanted: tokio::sync::Notify::new(),
         }
     }
 
-    /// Returns the rows of all loops as of now.
-    pub(super) async fn scan(&self) -> Arc<LoopRows> {
+    /// Looks at all loops, and reads those that it does not know for at most `patience`.
+    async fn scan(&self, patience: Duration) -> Arc<LoopScan> {
         let reader = Arc::clone(&self.reader);
-        let scan = move || reader.lock().unwrap_or_else(PoisonError::into_inner).scan();
+        let scan = move || {
+            let mut reader = reader.lock().unwrap_or_else(PoisonError::into_inner);
+            reader.scan(patience)
+        };
         Arc::new(spawn_blocking(scan).await.unwrap_or_default())
+    }
+
+    /// Returns the rows of all loops as of now.
+    pub(super) async fn scan_all(&self) -> Arc<LoopScan> {
+        loop {
+            let found = self.scan(SCAN_PATIENCE).await;
+            if found.unread == 0 {
+                return found;
+            }
+        }
     }
 }
 
@@ -60,36 +78,39 @@ impl Overviews {
 pub(super) async fn scan_loops(web: Arc<Web>) {
     let overviews = &web.overviews;
     loop {
-        if overviews.rows.receiver_count() == 0 {
+        if overviews.found.receiver_count() == 0 {
             overviews.wanted.notified().await;
         }
         let begun = Instant::now();
-        let rows = overviews.scan().await;
-        overviews.rows.send_if_modified(|known| {
-            let is_new = **known != *rows;
-            *known = rows;
+        let found = overviews.scan(SCAN_PATIENCE).await;
+        let is_complete = found.unread == 0;
+        overviews.found.send_if_modified(|known| {
+            let is_new = **known != *found;
+            *known = found;
             is_new
         });
-        tokio::time::sleep(SCAN_INTERVAL.max(begun.elapsed() * DUTY)).await;
+        if is_complete {
+            tokio::time::sleep(SCAN_INTERVAL.max(begun.elapsed() * DUTY)).await;
+        }
     }
 }
 
 /// Returns the stream of all loops' changes.
 pub(super) fn overview_stream(web: &Arc<Web>, permit: OwnedSemaphorePermit) -> Body {
     let (sender, body) = EventBody::open(permit);
-    let mut changes = web.overviews.rows.subscribe();
-    web.overviews.wanted.notify_one();
+    let mut changes = web.overviews.found.subscribe();
     let web = Arc::clone(web);
     tokio::spawn(async move {
         // The newest rows may be old if no stream has been open.
-        let mut sent = web.overviews.scan().await;
+        let mut sent = web.overviews.scan(FIRST_PATIENCE).await;
+        web.overviews.wanted.notify_one();
         let mut event = loops_event(&LoopRows::new(), &sent, true);
         while sender.send(event).await.is_ok() {
             event = match tokio::time::timeout(KEEP_ALIVE, changes.changed()).await {
                 Ok(Ok(())) => {
-                    let rows = Arc::clone(&changes.borrow_and_update());
-                    let event = loops_event(&sent, &rows, false);
-                    sent = rows;
+                    let found = Arc::clone(&changes.borrow_and_update());
+                    let event = loops_event(&sent.rows, &found, false);
+                    sent = found;
                     event
                 }
                 Ok(Err(_)) => return,
@@ -101,13 +122,14 @@ pub(super) fn overview_stream(web: &Arc<Web>, permit: OwnedSemaphorePermit) -> B
 }
 
 /// Returns the event with the rows that differ.
-fn loops_event(old: &LoopRows, new: &LoopRows, is_reset: bool) -> Bytes {
+fn loops_event(old: &LoopRows, found: &LoopScan, is_reset: bool) -> Bytes {
+    let LoopScan { rows: new, unread } = found;
     let is_changed = |(name, row): &(&String, &Arc<str>)| old.get(*name) != Some(*row);
     let changed = new.iter().filter(is_changed).map(|(_, row)| &**row);
     let changed: Vec<&str> = changed.collect();
     let removed: Vec<_> = old.keys().filter(|name| !new.contains_key(*name)).collect();
     Bytes::from(format!(
-        "event: loops\ndata: {{\"reset\":{is_reset},\"loops\":[{}],\"removed\":{}}}\n\n",
+        "event: loops\ndata: {{\"reset\":{is_reset},\"unread\":{unread},\"loops\":[{}],\"removed\":{}}}\n\n",
         changed.join(","),
         json!(removed)
     ))

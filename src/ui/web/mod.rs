@@ -6,11 +6,13 @@
 mod access;
 mod activity_rows;
 mod assets;
+mod history_json;
 mod live;
 mod loop_json;
 mod overview;
 mod patch;
 mod routes;
+mod stats_json;
 
 use crate::lifecycle::error::CommandError;
 use crate::store::StateDir;
@@ -54,6 +56,8 @@ struct Web {
     steer: Option<Steer>,
     overviews: Overviews,
     streams: Arc<tokio::sync::Semaphore>,
+    /// Held while statistics are added up, which reads every journal: one request at a time does.
+    stats: tokio::sync::Mutex<()>,
 }
 
 /// Streams of events that may be open at the same time.
@@ -84,6 +88,7 @@ pub(crate) fn serve(
             steer: options.control.then_some(steer),
             overviews: Overviews::new(state_dir),
             streams: Arc::new(tokio::sync::Semaphore::new(STREAMS_MAX)),
+            stats: tokio::sync::Mutex::default(),
         });
         tokio::spawn(live::scan_loops(Arc::clone(&web)));
         ready(address, &url);

@@ -1,4 +1,5 @@
-//! Reads a row about each loop, and reads a loop again only when its files have changed.
+//! Reads a row about each loop, and reads a loop again only when its files have changed. The first
+//! look at many loops may end early, with the newest ones.
 
 use crate::engine::event::{CheckReport, Request};
 use crate::engine::{Liveness, State};
@@ -6,10 +7,13 @@ use crate::git::project::repository;
 use crate::lifecycle::handle::{is_held, read_loop};
 use crate::lifecycle::live_view::live;
 use crate::store::{LoopDir, LoopView, StateDir, StoreError};
-use crate::ui::status;
+use crate::ui::age::short_path;
+use crate::ui::loop_table::current_text;
+use crate::ui::{one_line, status, truncate_to_width};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::fs;
+use std::num::NonZero;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -20,6 +24,19 @@ pub(super) type LoopRows = BTreeMap<String, Arc<str>>;
 
 /// How long a running loop's row is used although its activity has changed.
 const REFRESH: Duration = Duration::from_secs(2);
+
+/// The most columns of the text about what a loop does.
+const NOW_WIDTH: usize = 300;
+/// Loops that are read before the time is checked again.
+const BATCH: usize = 16;
+
+/// What a look at all loops has found.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct LoopScan {
+    pub(super) rows: LoopRows,
+    /// Loops that have not been read yet, all of them older than the ones in `rows`.
+    pub(super) unread: usize,
+}
 
 /// The rows of all loops.
 pub(super) struct Overview {
@@ -45,22 +62,57 @@ impl Overview {
         }
     }
 
-    /// Returns the current rows.
-    pub(super) fn scan(&mut self) -> LoopRows {
+    /// Returns the current rows. Stops reading loops that it does not know after `patience`.
+    pub(super) fn scan(&mut self, patience: Duration) -> LoopScan {
+        let begun = Instant::now();
         let names = self.state_dir.loop_names().unwrap_or_default();
         let mut known = std::mem::take(&mut self.known);
+        let mut new = Vec::new();
         for name in names {
             let dir = self.state_dir.loop_dir(&name);
-            let one = match known.remove(&name) {
-                Some(one) if one.is_current(&dir) => one,
-                _ => KnownLoop::read(&dir),
-            };
-            self.known.insert(name, one);
+            match known.remove(&name) {
+                Some(one) if one.is_current(&dir) => drop(self.known.insert(name, one)),
+                Some(_) => drop(self.known.insert(name, KnownLoop::read(&dir))),
+                None => new.push((ChangeStamp::of(&dir.journal()).mtime, dir)),
+            }
+        }
+        new.sort_by_key(|(written, _)| std::cmp::Reverse(*written));
+        let mut unread = new.len();
+        for batch in new.chunks(BATCH) {
+            self.known.extend(read_batch(batch));
+            unread -= batch.len();
+            if begun.elapsed() >= patience {
+                break;
+            }
         }
         let rows = self.known.iter();
-        rows.map(|(name, one)| (name.clone(), Arc::clone(&one.row)))
-            .collect()
+        let rows = rows.map(|(name, one)| (name.clone(), Arc::clone(&one.row)));
+        LoopScan {
+            rows: rows.collect(),
+            unread,
+        }
     }
+}
+
+/// Reads loops on several threads.
+fn read_batch(batch: &[((i64, i64), LoopDir)]) -> Vec<(String, KnownLoop)> {
+    let threads = std::thread::available_parallelism().map_or(1, NonZero::get);
+    let read = |part: &[((i64, i64), LoopDir)]| {
+        let loops = part.iter();
+        let read = loops.map(|(_, dir)| (dir.name().to_owned(), KnownLoop::read(dir)));
+        read.collect::<Vec<_>>()
+    };
+    if batch.len() < 8 || threads == 1 {
+        return read(batch);
+    }
+    std::thread::scope(|scope| {
+        let parts = batch.chunks(batch.len().div_ceil(threads));
+        let parts: Vec<_> = parts.map(|part| scope.spawn(move || read(part))).collect();
+        let parts = parts.into_iter();
+        parts
+            .flat_map(|part| part.join().unwrap_or_default())
+            .collect()
+    })
 }
 
 impl KnownLoop {
@@ -141,11 +193,14 @@ pub(super) fn row(dir: &LoopDir, view: &LoopView, liveness: Liveness) -> Value {
         .as_ref()
         .map_or(workspace, |own| &own.from);
     let outcome = state.outcome_summary();
+    let text = one_line(&current_text(dir, view, liveness));
+    let text = truncate_to_width(&text, NOW_WIDTH);
+    let project = repository(from).project;
     json!({
         "name": dir.name(),
         "status": state.status(liveness).as_str(),
         "outcome": outcome.as_ref().map(|outcome| &outcome.kind),
-        "why": outcome.as_ref().map(|outcome| &outcome.detail),
+        "why": (liveness == Liveness::Idle && !text.is_empty()).then_some(&text),
         "live": liveness != Liveness::Idle,
         "task": status::task(state),
         "agent": state.agent().name,
@@ -161,12 +216,14 @@ pub(super) fn row(dir: &LoopDir, view: &LoopView, liveness: Liveness) -> Value {
         "updated_ms": state.wall_ms,
         "iteration_started_ms": state.iteration_wall_ms,
         "resting_until_ms": status::resting_until(state),
-        "now": status::activity(state).filter(|_| liveness != Liveness::Idle),
+        "now": (liveness != Liveness::Idle).then_some(&text),
         "request": request(state),
         "parent": header.parent,
         "background": header.background,
         "workspace": workspace.display().to_string(),
-        "project": repository(from).project.display().to_string(),
+        "workspace_short": short_path(workspace),
+        "project": project.display().to_string(),
+        "project_short": short_path(&project),
         "checks": check_marks(&state.checks),
         "history": recent(state),
     })
@@ -209,4 +266,38 @@ fn recent(state: &State) -> Vec<Value> {
         json!([green, ran.count(), state.has_failed(one)])
     });
     rows.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::SystemTime;
+
+    #[test]
+    fn an_early_end_leaves_out_the_oldest_loops() {
+        let root = tempfile::tempdir().unwrap();
+        let state_dir = StateDir::new(root.path().to_owned());
+        let count = BATCH * 2 + 5;
+        let now = SystemTime::now();
+        for number in 0..count {
+            let dir = state_dir.loop_dir(&format!("loop-{number:03}"));
+            fs::create_dir_all(dir.path()).unwrap();
+            // It cannot be read, which makes a row, too.
+            let journal = fs::File::create(dir.journal()).unwrap();
+            let age = Duration::from_secs((number * 7 % count) as u64);
+            journal.set_modified(now - age).unwrap();
+        }
+        let mut overview = Overview::new(&state_dir);
+        let first = overview.scan(Duration::ZERO);
+        assert_eq!((first.rows.len(), first.unread), (BATCH, count - BATCH));
+        let is_new = |number: usize| number * 7 % count < BATCH;
+        let newest = (0..count).filter(|number| is_new(*number));
+        let newest: Vec<_> = newest.map(|number| format!("loop-{number:03}")).collect();
+        assert_eq!(first.rows.keys().cloned().collect::<Vec<_>>(), newest);
+        let second = overview.scan(Duration::ZERO);
+        assert_eq!((second.rows.len(), second.unread), (2 * BATCH, 5));
+        let last = overview.scan(Duration::ZERO);
+        assert_eq!((last.rows.len(), last.unread), (count, 0));
+        assert_eq!(overview.scan(Duration::ZERO), last);
+    }
 }

@@ -2,7 +2,8 @@
 
 use super::access::{AccessRefusal, add_headers};
 use super::assets::{ASSETS, Asset, PAGE};
-use super::{SteeringRequest, Web, live, loop_json};
+use super::stats_json::{self, StatsQuery};
+use super::{SteeringRequest, Web, history_json, live, loop_json};
 use crate::engine::plain_text::visible;
 use crate::store::{LoopDir, StoreError};
 use axum::Router;
@@ -28,8 +29,10 @@ pub(super) fn router(web: &Arc<Web>) -> Router {
     let api = Router::new()
         .route("/loops", get(loops))
         .route("/events", get(overview_events))
+        .route("/stats", get(stats))
         .route("/loops/{name}", get(one_loop))
         .route("/loops/{name}/events", get(loop_events))
+        .route("/loops/{name}/history", get(history))
         .route("/loops/{name}/diff", get(whole_diff))
         .route("/loops/{name}/iterations/{number}", get(iteration))
         .route(
@@ -112,8 +115,8 @@ async fn loops(State(web): WebState, request: Request) -> Response {
         let state_dir = web.state_dir.clone();
         return answer(move || Ok(Some(json!({"loops": loop_json::archived(&state_dir)})))).await;
     }
-    let rows = web.overviews.scan().await;
-    let rows: Vec<&str> = rows.values().map(|row| &**row).collect();
+    let found = web.overviews.scan_all().await;
+    let rows: Vec<&str> = found.rows.values().map(|row| &**row).collect();
     let control = web.steer.is_some();
     let version = env!("CARGO_PKG_VERSION");
     json_text(format!(
@@ -137,6 +140,21 @@ async fn one_loop(State(web): WebState, Path(name): Path<String>) -> Response {
 async fn iteration(State(web): WebState, Path((name, number)): Path<(String, u32)>) -> Response {
     let state_dir = web.state_dir.clone();
     answer(move || loop_json::one_iteration(&loop_json::find(&state_dir, &name)?, number)).await
+}
+
+async fn history(State(web): WebState, Path(name): Path<String>) -> Response {
+    let state_dir = web.state_dir.clone();
+    answer(move || history_json::history(&loop_json::find(&state_dir, &name)?).map(Some)).await
+}
+
+async fn stats(State(web): WebState, request: Request) -> Response {
+    let Some(query) = StatsQuery::parse(request.uri().query().unwrap_or_default()) else {
+        let text = "the query has other parts than by=day|agent|model|repository and hours=N";
+        return error(StatusCode::BAD_REQUEST, text);
+    };
+    let _turn = web.stats.lock().await;
+    let state_dir = web.state_dir.clone();
+    answer(move || stats_json::stats(&state_dir, query).map(Some)).await
 }
 
 async fn whole_diff(State(web): WebState, Path(name): Path<String>) -> Response {

@@ -16,6 +16,8 @@
 //!
 //! Tests that use this belong in a module `needs_ptrace`, because some machines forbid tracing.
 
+mod calls;
+
 use nix::errno::Errno;
 use nix::sys::ptrace::{self, Options};
 use nix::sys::signal::{Signal, kill};
@@ -25,14 +27,7 @@ use std::collections::BTreeSet;
 use std::io::Write as _;
 use std::process::{Command, Stdio};
 
-/// The calls that count.
-#[derive(Clone, Copy, PartialEq)]
-pub(crate) enum Counted {
-    All,
-    /// Only calls that change files, processes or connections: a kill before any other call leaves
-    /// the same state as a kill before the next of these.
-    Changing,
-}
+pub(crate) use calls::Counted;
 
 /// What happens at the nth call, counted from 1.
 #[derive(Clone, Copy)]
@@ -172,12 +167,13 @@ impl Tracer {
             }
             return;
         }
-        let Some(number) = registers::call_number(pid).filter(|_| self.is_started) else {
+        let Some(call) = registers::call(pid).filter(|_| self.is_started) else {
             return;
         };
-        if self.counted == Counted::Changing && !CHANGING.contains(&(number as i64)) {
+        if !self.counted.counts(pid, call) {
             return;
         }
+        let number = call.number;
         self.traced.calls += 1;
         match self.fault {
             Fault::KillAt(n) if n == self.traced.calls => {
@@ -197,60 +193,18 @@ impl Tracer {
     }
 }
 
-/// The calls that change files, processes or connections. Opening a file may create it.
-const CHANGING: &[i64] = &[
-    libc::SYS_openat,
-    libc::SYS_write,
-    libc::SYS_pwrite64,
-    libc::SYS_writev,
-    libc::SYS_copy_file_range,
-    libc::SYS_ftruncate,
-    libc::SYS_fsync,
-    libc::SYS_fdatasync,
-    libc::SYS_mkdirat,
-    libc::SYS_unlinkat,
-    libc::SYS_renameat,
-    libc::SYS_renameat2,
-    libc::SYS_linkat,
-    libc::SYS_symlinkat,
-    libc::SYS_fchmodat,
-    libc::SYS_flock,
-    libc::SYS_clone,
-    libc::SYS_clone3,
-    libc::SYS_execve,
-    libc::SYS_kill,
-    libc::SYS_connect,
-    #[cfg(target_arch = "x86_64")]
-    libc::SYS_open,
-    #[cfg(target_arch = "x86_64")]
-    libc::SYS_mkdir,
-    #[cfg(target_arch = "x86_64")]
-    libc::SYS_rmdir,
-    #[cfg(target_arch = "x86_64")]
-    libc::SYS_unlink,
-    #[cfg(target_arch = "x86_64")]
-    libc::SYS_rename,
-    #[cfg(target_arch = "x86_64")]
-    libc::SYS_link,
-    #[cfg(target_arch = "x86_64")]
-    libc::SYS_symlink,
-    #[cfg(target_arch = "x86_64")]
-    libc::SYS_chmod,
-    #[cfg(target_arch = "x86_64")]
-    libc::SYS_fork,
-    #[cfg(target_arch = "x86_64")]
-    libc::SYS_vfork,
-];
-
 /// The registers with the number and the result of a system call.
 #[cfg(target_arch = "x86_64")]
 mod registers {
+    use super::calls::Call;
     use super::{Errno, Pid, ptrace};
 
-    pub(super) fn call_number(pid: Pid) -> Option<u64> {
-        ptrace::getregs(pid)
-            .ok()
-            .map(|registers| registers.orig_rax)
+    pub(super) fn call(pid: Pid) -> Option<Call> {
+        let registers = ptrace::getregs(pid).ok()?;
+        Some(Call {
+            number: registers.orig_rax,
+            arguments: [registers.rdi, registers.rsi, registers.rdx],
+        })
     }
 
     /// Replaces the call with one that does not exist.
@@ -272,10 +226,15 @@ mod registers {
 /// On other processors calls are counted, but none can be made to fail.
 #[cfg(not(target_arch = "x86_64"))]
 mod registers {
+    use super::calls::Call;
     use super::{Errno, Pid, ptrace};
 
-    pub(super) fn call_number(pid: Pid) -> Option<u64> {
-        ptrace::getregs(pid).ok().map(|registers| registers.regs[8])
+    pub(super) fn call(pid: Pid) -> Option<Call> {
+        let registers = ptrace::getregs(pid).ok()?.regs;
+        Some(Call {
+            number: registers[8],
+            arguments: [registers[0], registers[1], registers[2]],
+        })
     }
 
     pub(super) fn skip_call(_: Pid) {}

@@ -19,7 +19,8 @@ fn endless_output_uses_bounded_disk_space_and_memory() {
             .find_map(|line| line.strip_prefix("VmHWM:"))
             .unwrap();
         let kib: u64 = most.trim().trim_end_matches(" kB").parse().unwrap();
-        assert!(kib < 30 * 1024, "process {pid} took {kib} KiB");
+        // Half of the output. About 20 MiB are pages of the program itself, without optimization.
+        assert!(kib < 40 * 1024, "process {pid} took {kib} KiB");
     }
     test.write("go", "");
     live.end().exits(0);

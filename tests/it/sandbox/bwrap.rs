@@ -95,6 +95,30 @@ mod needs_bwrap {
     }
 
     #[test]
+    fn the_repositories_of_submodules_are_protected_too() {
+        let test = project();
+        test.sh(
+            "git init -q ../sub && git -C ../sub commit -q --allow-empty -m sub
+             git -c protocol.file.allow=always submodule --quiet add ../sub lib/sub
+             git commit -qm sub && rm -rf .git/modules/lib/sub/hooks",
+        );
+        let entry = test.read("lib/sub/.git");
+        let script = "
+            rm -f .gitmodules; mkdir -p evil && git init -q evil
+            echo 'gitdir: ../../evil/.git' > lib/sub/.git; rm -f lib/sub/.git; mv lib/sub moved; mv lib moved
+            mkdir -p .git/modules/lib/sub/hooks && echo 'exit 1' > .git/modules/lib/sub/hooks/post-commit
+            git -C lib/sub commit -q --allow-empty -m mine; exit 0";
+        run(&test, "--sandbox", script, &[]).exits(0);
+        // The next iteration, without `.gitmodules`.
+        test.ralph(&["rm", "a"]).exits(0);
+        run(&test, "--sandbox", script, &[]).exits(0);
+        assert_eq!(test.read("lib/sub/.git"), entry);
+        let hooks = test.workspace().join(".git/modules/lib/sub/hooks");
+        assert!(!hooks.exists());
+        assert_eq!(test.sh("git -C lib/sub log -1 --format=%s").trim(), "mine");
+    }
+
+    #[test]
     fn an_agent_commits_in_a_worktree_and_sees_no_other() {
         let test = project();
         run(&test, "--sandbox", "touch one", &["--worktree"]).exits(0);

@@ -23,7 +23,7 @@ const FLAGS: [&str; 12] = [
 ];
 
 /// A browser with one tab.
-pub(super) struct Browser {
+pub(crate) struct Browser {
     child: Child,
     input: File,
     output: File,
@@ -31,16 +31,20 @@ pub(super) struct Browser {
     read: Vec<u8>,
     session: Option<String>,
     /// The width of the window that was asked for, in pixels.
-    pub(super) width: u32,
+    pub(crate) width: u32,
     last_id: u64,
     /// Errors of scripts and refused requests.
-    pub(super) errors: Vec<String>,
+    pub(crate) errors: Vec<String>,
     /// The addresses of all requests.
-    pub(super) requests: Vec<String>,
+    pub(crate) requests: Vec<String>,
 }
 
 impl Browser {
-    pub(super) fn start(test: &Test) -> Self {
+    pub(crate) fn start(test: &Test) -> Self {
+        Self::start_with(test, &[])
+    }
+
+    pub(crate) fn start_with(test: &Test, flags: &[&str]) -> Self {
         let pipes = ["to-browser", "from-browser"].map(|name| test.root().join(name));
         let mut make = test.command("mkfifo");
         assert!(make.args(&pipes).status().unwrap().success());
@@ -54,6 +58,7 @@ impl Browser {
             ])
             .args(&pipes)
             .args(FLAGS)
+            .args(flags)
             .arg(format!(
                 "--user-data-dir={}",
                 test.root().join("profile").display()
@@ -87,7 +92,7 @@ impl Browser {
         browser
     }
 
-    pub(super) fn call(&mut self, method: &str, params: &Value) -> Value {
+    pub(crate) fn call(&mut self, method: &str, params: &Value) -> Value {
         self.last_id += 1;
         let mut message = json!({"id": self.last_id, "method": method, "params": params});
         if let Some(session) = &self.session {
@@ -141,7 +146,7 @@ impl Browser {
 
     /// Evaluates an expression, and waits for it if it is a promise.
     #[track_caller]
-    pub(super) fn js(&mut self, expression: &str) -> Value {
+    pub(crate) fn js(&mut self, expression: &str) -> Value {
         let params = json!({"expression": expression, "awaitPromise": true, "returnByValue": true});
         let result = self.call("Runtime.evaluate", &params);
         assert!(
@@ -153,7 +158,7 @@ impl Browser {
 
     /// Waits until an expression is true.
     #[track_caller]
-    pub(super) fn until(&mut self, expression: &str) {
+    pub(crate) fn until(&mut self, expression: &str) {
         let mut last = Value::Null;
         let begun = std::time::Instant::now();
         until(expression, || {
@@ -170,26 +175,47 @@ impl Browser {
         });
     }
 
-    pub(super) fn open(&mut self, url: &str) {
+    pub(crate) fn navigate(&mut self, url: &str) {
         self.call("Page.navigate", &json!({"url": url}));
+    }
+
+    /// Makes later pages believe that it is this time now, in milliseconds since 1970.
+    pub(crate) fn set_clock(&mut self, ms: i64) {
+        let source = format!(
+            "{{ const from = Date.now(), now = Date.now.bind(Date); Date.now = () => {ms} + now() - from; }}"
+        );
+        self.call(
+            "Page.addScriptToEvaluateOnNewDocument",
+            &json!({"source": source}),
+        );
+    }
+
+    /// Returns what the window shows, as PNG.
+    pub(crate) fn screenshot(&mut self) -> Vec<u8> {
+        let shot = self.call("Page.captureScreenshot", &json!({"format": "png"}));
+        decode_base64(shot["data"].as_str().unwrap())
+    }
+
+    pub(crate) fn open(&mut self, url: &str) {
+        self.navigate(url);
         self.until(
             "document.readyState === 'complete' && document.querySelector('.tiles, .loop-head')",
         );
     }
 
-    pub(super) fn resize(&mut self, width: u32, height: u32) {
+    pub(crate) fn resize(&mut self, width: u32, height: u32) {
         self.width = width;
         let metrics = json!({"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 500});
         self.call("Emulation.setDeviceMetricsOverride", &metrics);
     }
 
-    pub(super) fn use_scheme(&mut self, scheme: &str) {
+    pub(crate) fn use_scheme(&mut self, scheme: &str) {
         let features = json!([{"name": "prefers-color-scheme", "value": scheme}, {"name": "prefers-reduced-motion", "value": "reduce"}]);
         self.call("Emulation.setEmulatedMedia", &json!({"features": features}));
     }
 
     /// Presses a key, given by its name: a character, `Tab`, `Enter`, `ArrowRight` or `Escape`.
-    pub(super) fn press(&mut self, key: &str) {
+    pub(crate) fn press(&mut self, key: &str) {
         let (code, text) = match key {
             "Tab" => (9, None),
             "Enter" => (13, Some("\r")),
@@ -206,6 +232,21 @@ impl Browser {
         let event = json!({"type": "keyUp", "key": key, "windowsVirtualKeyCode": code});
         self.call("Input.dispatchKeyEvent", &event);
     }
+}
+
+fn decode_base64(text: &str) -> Vec<u8> {
+    const DIGITS: &[u8] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let digit = |byte: u8| DIGITS.iter().position(|one| *one == byte);
+    let mut bytes = Vec::new();
+    let (mut bits, mut count) = (0_usize, 0);
+    for value in text.bytes().filter_map(digit) {
+        (bits, count) = ((bits << 6 | value) & 0xffff, count + 6);
+        if count >= 8 {
+            count -= 8;
+            bytes.push((bits >> count) as u8);
+        }
+    }
+    bytes
 }
 
 impl Drop for Browser {

@@ -5,6 +5,8 @@ mod needs_chromium {
     use crate::web::Page;
     use crate::web::browser::Browser;
     use serde_json::{Value, json};
+    use std::io::{Read as _, Write as _};
+    use std::net::TcpListener;
 
     const AUDIT: &str = include_str!("audit.js");
 
@@ -21,7 +23,7 @@ mod needs_chromium {
     }
 
     /// The views of the recorded night, and what shows that each of them is complete.
-    const VIEWS: [(&str, &str); 12] = [
+    const VIEWS: [(&str, &str); 15] = [
         ("#/", "document.querySelectorAll('.loop').length === 3"),
         (
             "#/loop/totals",
@@ -50,6 +52,18 @@ mod needs_chromium {
         (
             "#/loop/totals/timeline",
             "document.querySelectorAll('.timeline tbody tr').length === 30 && document.querySelectorAll('.plot').length > 1",
+        ),
+        (
+            "#/loop/links/notes",
+            "document.querySelectorAll('.written').length === 18",
+        ),
+        (
+            "#/stats/day/all",
+            "document.querySelectorAll('.plot').length === 8 && document.querySelector('h2').textContent === 'By day'",
+        ),
+        (
+            "#/stats/repository/all",
+            "document.querySelectorAll('.plot').length === 8 && document.querySelector('h2').textContent === 'By repository'",
         ),
         (
             "#/loop/totals/tree",
@@ -115,7 +129,7 @@ mod needs_chromium {
         browser.until("document.querySelectorAll('.loop').length === 3");
         // By the tab key alone: the skip link, then each control and each loop.
         let mut reached = Vec::new();
-        for _ in 0..12 {
+        for _ in 0..11 {
             browser.press("Tab");
             reached.push(
                 browser.js("document.activeElement.textContent || document.activeElement.id"),
@@ -165,6 +179,26 @@ mod needs_chromium {
         browser.until("!document.querySelector('dialog').open");
         browser.press("u");
         browser.until("document.querySelectorAll('.loop').length === 3");
+        // The statistics, and each value of a plot.
+        browser.press("s");
+        browser.until("document.querySelector('.views [aria-current]').hash === '#/stats'");
+        go(
+            &mut browser,
+            "#/stats/day/all",
+            "document.querySelectorAll('.plot').length === 8",
+        );
+        browser.js("document.querySelector('.plot svg').focus()");
+        let tooltip = "document.querySelector('#tooltip:not([hidden])')?.textContent";
+        browser.press("ArrowRight");
+        browser.until(&format!(
+            "{tooltip} === '2026-03-14: $2.63, and 11 iterations of unknown cost'"
+        ));
+        browser.press("ArrowRight");
+        browser.until(&format!("{tooltip} === '2026-03-15: $3.51'"));
+        browser.press("ArrowRight");
+        browser.until(&format!("{tooltip} === '2026-03-15: $3.51'"));
+        browser.press("Tab");
+        browser.until("document.querySelector('#tooltip').hidden");
         assert!(browser.errors.is_empty(), "{:?}", browser.errors);
     }
 
@@ -232,10 +266,151 @@ mod needs_chromium {
         assert!(browser.errors.is_empty(), "{:?}", browser.errors);
     }
 
+    /// Serves one page to every request, on a free port, until the test ends.
+    fn hostile_site(html: String) -> u16 {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        std::thread::spawn(move || {
+            for mut stream in listener.incoming().flatten() {
+                let _ = stream.read(&mut [0; 4096]);
+                let length = html.len();
+                let _ = write!(
+                    stream,
+                    "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n{html}"
+                );
+            }
+        });
+        port
+    }
+
+    #[test]
+    fn other_sites_in_the_same_browser_get_nothing() {
+        let test = Test::night();
+        let page = Page::start(&test, &["--control"]);
+        let mut browser =
+            Browser::start_with(&test, &["--host-resolver-rules=MAP evil.example 127.0.0.1"]);
+        browser.open(&page.url);
+        browser.until("document.querySelectorAll('.loop').length === 3");
+        let base = browser.js("location.href.split('#')[0]");
+        let base = base.as_str().unwrap();
+        // The attacker knows everything but the token. A browser counts another port as the same
+        // site, so that even a strict cookie is sent.
+        let html = format!(
+            "<title>evil</title><iframe name=frame src='{base}'></iframe>\
+             <form method=post enctype=text/plain action='{base}api/loops/retries/stop' target=frame><input name=x value=y></form>\
+             <script>
+             const found = [];
+             addEventListener('securitypolicyviolation', () => found.push('policy'));
+             async function attack() {{
+               document.forms[0].submit();
+               for (const path of ['loops', 'stats', 'loops/totals/diff', 'loops/totals/history']) {{
+                 for (const mode of ['cors', 'no-cors']) {{
+                   await fetch('{base}api/' + path, {{ credentials: 'include', mode }}).then((answer) => answer.text()).then((text) => found.push(text), () => {{}});
+                 }}
+               }}
+               for (const action of ['stop', 'resume', 'say']) {{
+                 await fetch('{base}api/loops/retries/' + action, {{ method: 'POST', credentials: 'include', mode: 'no-cors', body: 'x' }}).catch(() => {{}});
+               }}
+               const source = new EventSource('{base}api/events', {{ withCredentials: true }});
+               source.addEventListener('loops', (event) => found.push(event.data));
+               await new Promise((done) => source.addEventListener('error', done));
+               source.close();
+               let framed = '';
+               try {{ framed = frames.frame.document.body.textContent; }} catch {{ framed = 'refused'; }}
+               return {{ found: found.join(''), framed }};
+             }}
+             </script>"
+        );
+        let site = hostile_site(html);
+        let journal = test.read_loop("retries", "journal.jsonl");
+        for host in ["127.0.0.1", "evil.example"] {
+            browser.call(
+                "Page.navigate",
+                &json!({"url": format!("http://{host}:{site}/")}),
+            );
+            browser.until("document.title === 'evil' && document.readyState === 'complete'");
+            let result = browser.js("attack()");
+            assert_eq!(result["found"], "", "{host}");
+            assert_eq!(result["framed"], "refused", "{host}");
+        }
+        // A name that resolves to this machine, the wrong token, and no token.
+        let port = page
+            .url
+            .split(':')
+            .nth(2)
+            .unwrap()
+            .split('/')
+            .next()
+            .unwrap();
+        let path = base.split(&format!(":{port}")).nth(1).unwrap();
+        let token = page.url.split("token=").nth(1).unwrap();
+        for (url, refusal) in [
+            (format!("http://evil.example:{port}{path}"), "403"),
+            (format!("http://evil.example:{port}/?token={token}"), "403"),
+            (format!("http://127.0.0.1:{port}/?token=0{token}"), "401"),
+            (format!("http://127.0.0.1:{port}/"), "401"),
+        ] {
+            browser.call("Page.navigate", &json!({"url": url}));
+            browser.until(&format!(
+                "location.href === {} && document.readyState === 'complete'",
+                json!(url)
+            ));
+            let status = "performance.getEntriesByType('navigation')[0].responseStatus";
+            assert_eq!(browser.js(status).to_string(), refusal, "{url}");
+            let shown = browser.js("document.body.textContent");
+            assert!(!shown.to_string().contains("totals"), "{url}: {shown}");
+        }
+        assert_eq!(test.read_loop("retries", "journal.jsonl"), journal);
+        assert!(!test.loop_dir("retries").join("inbox.jsonl").exists());
+        // The page itself still works.
+        browser.call("Page.navigate", &json!({"url": base}));
+        browser.until("document.querySelectorAll('.loop').length === 3");
+    }
+
+    #[test]
+    fn archived_and_crashed_loops_have_pages() {
+        let test = Test::night();
+        let again = [
+            "run",
+            "x",
+            "--name",
+            "a",
+            "-m",
+            "1",
+            "--no-promise",
+            "--",
+            "true",
+        ];
+        test.ralph(&again);
+        test.ralph(&again);
+        let page = Page::start(&test, &["--control"]);
+        let mut browser = Browser::start(&test);
+        browser.resize(390, 844);
+        browser.open(&page.url);
+        browser.until("document.querySelectorAll('.loop').length === 4");
+        browser.until(
+            "document.querySelector('[data-loop=retries] .doing').textContent.includes('killed in iteration 12')",
+        );
+        browser.js("[...document.querySelectorAll('button')].find((one) => one.textContent === 'Archived').click()");
+        browser.until("document.querySelectorAll('.loop').length === 5");
+        let archived = "[...document.querySelectorAll('.loop')].find((one) => one.querySelector('.tag')?.textContent === 'archived').querySelector('a')";
+        browser.js(&format!("{archived}.click()"));
+        browser.until("document.querySelector('.pill')?.textContent === 'done'");
+        browser.until("document.querySelector('.controls').hidden");
+        audit(&mut browser, "an archived loop");
+        go(
+            &mut browser,
+            "#/loop/retries",
+            "document.querySelector('.pill')?.textContent === 'crashed' && !document.querySelector('[data-verb=resume]').disabled",
+        );
+        audit(&mut browser, "a crashed loop");
+        assert!(browser.errors.is_empty(), "{:?}", browser.errors);
+    }
+
     #[test]
     fn hostile_content_is_text() {
         const EVIL: &str = "<script>document.title = 'hacked'</script><img src=x onerror=\"document.title='hacked'\">";
-        let test = Test::git().file("agent.sh", &format!("cat <<'E'\n{EVIL}\n`{EVIL}` **{EVIL}**\nE\nprintf 'red \\033[31m\\033]0;title\\007\\n'\nhead -c 10000000 /dev/zero | tr '\\0' 'a'\necho\ncp agent.sh '<img src=x onerror=alert(1)>.html'\n"));
+        let test = Test::git().file("agent.sh", &format!("cat <<'E'\n{EVIL}\n`{EVIL}` **{EVIL}**\nE\nprintf 'red \\033[31m\\033]0;title\\007\\n'\nhead -c 10000000 /dev/zero | tr '\\0' 'a'\necho\ncp agent.sh '<img src=x onerror=alert(1)>.html'\necho '{}'\n", EVIL.replace('\'', "\"")));
         let check = format!("echo '{}'; false", EVIL.replace('\'', "\""));
         test.ralph(&[
             "run",
@@ -263,6 +438,7 @@ mod needs_chromium {
             "#/loop/a/checks",
             "#/loop/a/changes",
             "#/loop/a/prompt",
+            "#/loop/a/notes",
             "#/loop/a/timeline",
             "#/loop/a/tree",
         ] {
@@ -270,6 +446,17 @@ mod needs_chromium {
             let is_tab = |name: &str| hash.contains(name);
             if is_tab("changes") {
                 browser.until("document.querySelector('.patch')?.textContent.includes('<img')");
+            }
+            if is_tab("notes") {
+                browser.until(
+                    "document.querySelector('.note-text')?.textContent.includes('<script>')",
+                );
+            }
+            if is_tab("timeline") {
+                browser.until(
+                    "document.querySelector('.event-list')?.textContent.includes('<script>')",
+                );
+                browser.js("document.querySelector('.event-list').closest('details').open = true");
             }
             if is_tab("activity") {
                 browser

@@ -42,7 +42,7 @@ pub(super) fn all(
         html.tag("<div class=\"iteration brief\"")
             .attr("id", id(at, one));
         html.tag("><div class=\"summary\">");
-        heading(html, one, None);
+        heading(html, report, one, None);
         html.tag("</div></div>\n");
     }
     for one in &iterations[brief..] {
@@ -51,7 +51,7 @@ pub(super) fn all(
         html.tag("<details class=\"iteration\"")
             .attr("id", id(at, one));
         html.tag("><summary class=\"summary\">");
-        heading(html, one, changes.as_deref());
+        heading(html, report, one, changes.as_deref());
         html.tag("</summary>\n<div class=\"body\">\n");
         body(html, report, one, budget.bytes, &|text| redact(at, text));
         html.tag("</div></details>\n");
@@ -64,14 +64,19 @@ fn id(at: usize, one: &PastIteration) -> String {
 }
 
 /// The line that is always visible.
-fn heading(html: &mut Html, one: &PastIteration, changes: Option<&[FileDiffStat]>) {
+fn heading(
+    html: &mut Html,
+    report: &LoopReport,
+    one: &PastIteration,
+    changes: Option<&[FileDiffStat]>,
+) {
     html.tag("<b class=\"number\">")
         .text(&one.number.to_string())
         .tag("</b>");
     html.tag("<span class=\"dots\">");
-    for report in one.checks.iter().flatten() {
-        let class = if report.is_green() { "good" } else { "bad" };
-        html.span(class, if report.is_green() { "●" } else { "○" });
+    for result in one.checks.iter().flatten() {
+        let class = if result.is_green() { "good" } else { "bad" };
+        html.span(class, if result.is_green() { "●" } else { "○" });
     }
     html.tag("</span>");
     let record = one.record.as_ref();
@@ -88,7 +93,7 @@ fn heading(html: &mut Html, one: &PastIteration, changes: Option<&[FileDiffStat]
     }
     html.tag("</span><span class=\"gist\">");
     let mut gist = vec![];
-    let ended = end_text(one);
+    let ended = end_text(one, report.history.liveness);
     if ended != "exit 0" {
         gist.push(ended);
     }
@@ -111,19 +116,19 @@ fn body(
 ) {
     let activity = IterationActivity::read(&report.history.dir, one.number);
     let share = |percent: usize| max / 100 * percent;
-    facts(html, one);
+    facts(html, report, one);
     last_words(html, one, &activity, share(15));
     acts(html, report, one, &activity, share(25));
     checks(html, report, one, share(15));
     changes(html, report, one, share(45), redact);
 }
 
-fn facts(html: &mut Html, one: &PastIteration) {
+fn facts(html: &mut Html, report: &LoopReport, one: &PastIteration) {
     let mut facts = vec![
         ("agent", one.agent.clone()),
         ("model", one.model.clone().unwrap_or_default()),
         ("started", clock(one.started_ms)),
-        ("end", end_text(one)),
+        ("end", end_text(one, report.history.liveness)),
     ];
     if let Some(record) = &one.record {
         let tokens = record.tokens.map(|tokens| thousands(tokens.total()));
@@ -159,7 +164,7 @@ fn last_words(html: &mut Html, one: &PastIteration, activity: &IterationActivity
         return;
     }
     html.tag("<h3>Last words</h3><blockquote>");
-    let left = html.text_max(&words, max);
+    let left = html.words_max(&words, max);
     html.tag("</blockquote>\n");
     note_cut(html, left, None);
 }
@@ -193,7 +198,10 @@ fn acts(
             RowKind::Failure => "<li class=\"tool failure\">",
             RowKind::Note => "<li class=\"note\">",
         });
-        left += html.text_max(&row.text, room);
+        left += match row.kind {
+            RowKind::Text => html.words_max(&row.text, room),
+            _ => html.text_max(&row.text, room),
+        };
         html.tag("</li>\n");
     }
     html.tag("</ol>");

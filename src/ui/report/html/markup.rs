@@ -39,6 +39,38 @@ impl Html {
         left
     }
 
+    /// Appends an agent's words like [`Self::text_max`], with `code` and **bold** as elements.
+    pub(super) fn words_max(&mut self, text: &str, max: usize) -> usize {
+        let (start, mut left) = super::super::cut(text, max);
+        let end = self.text.len() + max;
+        let mut rest = start;
+        while !rest.is_empty() {
+            let room = end.saturating_sub(self.text.len());
+            // The tags around a part take less than this.
+            if room < 32 {
+                return left + rest.len();
+            }
+            let (plain, marked, after) = split_marked(rest);
+            left += self.text_max(plain, room);
+            let room = end.saturating_sub(self.text.len() + 24);
+            match marked {
+                Some(MarkedText::Code(text)) => {
+                    self.tag("<code>");
+                    left += self.text_max(text, room);
+                    self.tag("</code>");
+                }
+                Some(MarkedText::Bold(text)) => {
+                    self.tag("<b>");
+                    left += self.text_max(text, room);
+                    self.tag("</b>");
+                }
+                None => {}
+            }
+            rest = after;
+        }
+        left
+    }
+
     /// Appends an attribute: a space, its name and its quoted value.
     pub(super) fn attr(&mut self, name: &'static str, value: impl Display) -> &mut Self {
         self.text.push(' ');
@@ -69,6 +101,39 @@ impl Html {
     }
 }
 
+/// A part of an agent's words that is marked.
+#[derive(Debug, PartialEq)]
+enum MarkedText<'a> {
+    Code(&'a str),
+    Bold(&'a str),
+}
+
+/// Splits a text at its first marked part, which is within one line.
+fn split_marked(text: &str) -> (&str, Option<MarkedText<'_>>, &str) {
+    let starts = text.match_indices(['`', '*']);
+    for (at, _) in starts {
+        let rest = &text[at..];
+        for mark in ["`", "**"] {
+            let inner = rest.strip_prefix(mark);
+            let found = inner.and_then(|inner| Some((inner, inner.find(mark)?)));
+            let found = found.filter(|(inner, end)| {
+                let part = &inner[..*end];
+                !part.trim().is_empty() && !part.contains('\n')
+            });
+            if let Some((inner, end)) = found {
+                let part = &inner[..end];
+                let marked = if mark == "`" {
+                    MarkedText::Code(part)
+                } else {
+                    MarkedText::Bold(part)
+                };
+                return (&text[..at], Some(marked), &inner[end + mark.len()..]);
+            }
+        }
+    }
+    (text, None, "")
+}
+
 fn push_escaped(out: &mut String, c: char) {
     match c {
         '&' => out.push_str("&amp;"),
@@ -91,6 +156,25 @@ mod tests {
         html.text("</p><!-- \u{1b}[2J & 'x'").tag("</p>");
         let expected = "<p title=\"&quot;&gt;&lt;script&gt;\">&lt;/p&gt;&lt;!-- \u{fffd}[2J &amp; &#39;x&#39;</p>";
         assert_eq!(html.into_string(), expected);
+    }
+
+    #[test]
+    fn words_are_marked_and_bounded() {
+        let shown = |text: &str, max: usize| {
+            let mut html = Html::default();
+            let left = html.words_max(text, max);
+            (html.into_string(), left)
+        };
+        let words = "**Read** `<a>` and `b\nc` 2 * 3 ** 4\n** d **`";
+        let html = "<b>Read</b> <code>&lt;a&gt;</code> and `b\nc` 2 * 3 ** 4\n<b> d </b>`";
+        assert_eq!(shown(words, 1000), (html.to_owned(), 0));
+        let long = "`<` ".repeat(1000);
+        let (html, left) = shown(&long, 200);
+        assert!(html.len() <= 200 && left > 3000, "{html} {left}");
+        assert_eq!(
+            html.matches("<code>").count(),
+            html.matches("</code>").count()
+        );
     }
 
     #[test]

@@ -156,8 +156,7 @@ fn overview(html: &mut Html, loops: &[LoopReport], title: &str) {
             .attr("class", report.tone().as_str());
         html.tag(">").text(report.tone().sign()).tag("</span> ");
         html.text_max(&report.verdict(), 400);
-        html.tag("</td><td>")
-            .text(&sections::finding_counts(report));
+        html.tag("</td><td>").text(&report.finding_counts());
         html.tag("</td><td class=\"n\">")
             .text(&state.iteration.to_string());
         html.tag("</td><td class=\"n\">")
@@ -167,8 +166,9 @@ fn overview(html: &mut Html, loops: &[LoopReport], title: &str) {
         html.tag("</td></tr>\n");
     }
     html.tag("</tbody></table></div>\n");
+    sections::all_findings(html, &loops[..loops.len().min(LOOPS_MAX)]);
     if loops.len() > LOOPS_MAX {
-        let text = format!("Only the newest {LOOPS_MAX} loops have a section below.");
+        let text = format!("Only the first {LOOPS_MAX} loops have a section below.");
         html.tag("<p class=\"muted\">").text(&text).tag("</p>");
     }
 }

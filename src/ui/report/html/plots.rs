@@ -12,8 +12,11 @@ const COLUMNS_MAX: usize = 150;
 /// The size of a plot, in its own units.
 const WIDTH: f64 = 320.0;
 const HEIGHT: f64 = 90.0;
-/// The size of a cell in the strip of checks.
+/// The size of a cell in the strip of checks, and of one of few cells.
 const CELL: f64 = 12.0;
+const LARGE_CELL: f64 = 20.0;
+/// The most cells that are large: they fit beside the name of the check.
+const LARGE_MAX: usize = 35;
 
 /// One plot: a value for each iteration.
 struct Plot {
@@ -132,50 +135,76 @@ pub(super) fn strips(html: &mut Html, history: &LoopHistory, state: &State) {
     }
     let shown = &iterations[iterations.len().saturating_sub(COLUMNS_MAX)..];
     let has_preflight = history.preflight.iter().any(Option::is_some);
-    let preflight = has_preflight.then_some((0, &history.preflight));
+    let preflight = has_preflight.then_some((0, &history.preflight, None));
     let columns: Vec<_> = preflight
         .into_iter()
-        .chain(shown.iter().map(|one| (one.number, &one.checks)))
+        .chain(
+            shown
+                .iter()
+                .map(|one| (one.number, &one.checks, Some(&one.second_look))),
+        )
         .collect();
-    let width = columns.len() as f64 * CELL;
+    let cell = if columns.len() > LARGE_MAX {
+        CELL
+    } else {
+        LARGE_CELL
+    };
+    let width = columns.len() as f64 * cell;
+    let mut has_doubts = false;
     html.tag("<table class=\"strips\"><tbody>");
     for at in 0..checks.len() {
         let name = super::super::findings::check_name(state, at);
         html.tag("<tr><th scope=\"row\">").code(&name);
         html.tag("</th><td><svg role=\"img\"")
-            .attr("viewBox", format!("0 0 {width} {CELL}"));
-        html.attr("width", width).attr("height", CELL);
+            .attr("viewBox", format!("0 0 {width} {cell}"));
+        html.attr("width", width).attr("height", cell);
         html.attr("aria-label", format!("{name} by iteration"))
             .tag(">");
-        for (column, (number, reports)) in columns.iter().enumerate() {
+        for (column, (number, reports, second)) in columns.iter().enumerate() {
             let report = reports.get(at).and_then(Option::as_ref);
+            let second = second.and_then(|reports| reports.get(at)?.as_ref());
+            let is_doubted = second.is_some_and(|report| !report.is_green());
+            has_doubts |= is_doubted;
             let (class, word) = match report {
+                Some(report) if report.is_green() && is_doubted => {
+                    ("cell doubted", "green, but not by the original tests")
+                }
                 Some(report) if report.is_green() => ("cell green", "green"),
                 Some(_) => ("cell failed", "red"),
                 None => ("cell none", "not run"),
             };
             html.tag("<rect").attr("class", class);
-            html.attr("x", fixed(column as f64 * CELL + 1.0))
+            html.attr("x", fixed(column as f64 * cell + 1.0))
                 .attr("y", 1);
-            html.attr("width", CELL - 2.0).attr("height", CELL - 2.0);
+            html.attr("width", cell - 2.0).attr("height", cell - 2.0);
             html.tag(" rx=\"2\"><title>");
             let when = match number {
                 0 => "before the first iteration".to_owned(),
                 number => format!("iteration {number}"),
             };
             html.text(&format!("{when}: {word}")).tag("</title></rect>");
-            if class == "cell failed" {
-                // Red and green differ in shape too.
-                let middle = column as f64 * CELL + CELL / 2.0;
+            // The results differ in shape too: a bar across, a bar down, and none.
+            let slot = match class {
+                "cell failed" => Some((cell / 2.0, 2.0)),
+                "cell doubted" => Some((2.0, cell / 2.0)),
+                _ => None,
+            };
+            if let Some((slot_width, slot_height)) = slot {
+                let middle = column as f64 * cell + cell / 2.0;
                 html.tag("<rect class=\"slot\"")
-                    .attr("x", fixed(middle - 3.0));
-                html.attr("y", CELL / 2.0 - 1.0)
-                    .tag(" width=\"6\" height=\"2\"/>");
+                    .attr("x", fixed(middle - slot_width / 2.0));
+                html.attr("y", fixed((cell - slot_height) / 2.0));
+                html.attr("width", slot_width)
+                    .attr("height", slot_height)
+                    .tag("/>");
             }
         }
         html.tag("</svg></td></tr>");
     }
     html.tag("</tbody></table>");
+    if has_doubts {
+        html.tag("<p class=\"muted legend\">A bar down: green, but not by the original tests.</p>");
+    }
     if shown.len() < iterations.len() {
         let text = format!("the last {} iterations", shown.len());
         html.tag("<p class=\"muted\">").text(&text).tag("</p>");

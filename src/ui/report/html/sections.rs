@@ -41,15 +41,40 @@ pub(super) fn heading(html: &mut Html, report: &LoopReport, is_page: bool) {
     html.tag("</dl>\n");
 }
 
-/// Formats how many findings there are: `1 alarm, 2 warnings`.
-pub(super) fn finding_counts(report: &LoopReport) -> String {
-    let counts = [Severity::Alarm, Severity::Warning].map(|severity| {
-        let same = report.findings.iter();
-        let count = same.filter(|one| one.severity == severity).count() as u64;
-        (count > 0).then(|| plural(count, severity.as_str()))
+/// Maximum number of findings about several loops.
+const ALL_FINDINGS_MAX: usize = 20;
+
+/// The alarms and warnings about all loops.
+pub(super) fn all_findings(html: &mut Html, loops: &[LoopReport]) {
+    let all = loops.iter().enumerate().flat_map(|(at, report)| {
+        let findings = report.findings.iter();
+        findings.map(move |finding| (at, report, finding))
     });
-    let counts: Vec<String> = counts.into_iter().flatten().collect();
-    counts.join(", ")
+    let mut all: Vec<_> = all
+        .filter(|(_, _, finding)| finding.severity < Severity::Notice)
+        .collect();
+    all.sort_by_key(|(_, _, finding)| finding.severity);
+    if all.is_empty() {
+        return;
+    }
+    html.tag("<section><h2>Review first</h2>\n<ul class=\"findings\">\n");
+    for (at, report, finding) in all.iter().take(ALL_FINDINGS_MAX) {
+        html.tag("<li")
+            .attr("class", finding.severity.as_str())
+            .tag(">");
+        html.span("mark", finding.severity.as_str());
+        html.tag("<div><a")
+            .attr("href", format!("#loop-{}", at + 1));
+        html.tag(">").text(report.name()).tag("</a> <b>");
+        html.text_max(&finding.title, 600);
+        html.tag("</b></div></li>\n");
+    }
+    html.tag("</ul>");
+    let left = all.len().saturating_sub(ALL_FINDINGS_MAX);
+    if left > 0 {
+        html.span("muted", &format!("{left} more are below."));
+    }
+    html.tag("</section>\n");
 }
 
 /// What to review first.

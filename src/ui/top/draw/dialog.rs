@@ -24,7 +24,7 @@ const HELP: &[(&str, &str)] = &[
     ("", "List"),
     ("↑ ↓ Enter", "select and open"),
     ("Space ← →", "fold, unfold"),
-    ("f", "filter by state"),
+    ("f, A", "filter by state; archived"),
     ("", "Loop"),
     ("Tab, 1-7", "switch tabs"),
     ("← →", "iteration, or file"),

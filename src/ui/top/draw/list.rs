@@ -146,6 +146,9 @@ fn draw_title(model: &TopModel, theme: Theme, area: Rect, buffer: &mut Buffer) {
     if model.filter != StateFilter::All {
         notes.push(format!("only {}", model.filter.as_str()));
     }
+    if model.archived {
+        notes.push("with archived".into());
+    }
     if !model.search.is_empty() {
         notes.push(format!("search: {}", model.search));
     }
@@ -241,7 +244,12 @@ fn draw_row(
         columns.name,
         name_style,
     );
-    next(&summary.state, columns.state, style);
+    let state = if summary.is_archived {
+        "archived"
+    } else {
+        &summary.state
+    };
+    next(state, columns.state, style);
     next(&summary.iteration, columns.iteration, Style::new());
     let strip_at = next("", columns.strip, Style::new());
     next(
@@ -291,13 +299,14 @@ fn draw_details(model: &TopModel, theme: Theme, area: Rect, buffer: &mut Buffer)
     };
     let details = one.details.as_ref();
     let is_small = area.height <= 3;
+    let doing = if one.is_running() { "now" } else { "result" };
     let task = details.map(|details| &details.task[..]);
     let question = details.and_then(|details| details.question.as_deref());
     let failing = details.and_then(|details| details.failing_line.as_deref());
     if is_small {
         add("asks", question, theme.attention());
         add("failing", failing, theme.bad());
-        add("now", Some(&one.doing), Style::new());
+        add(doing, Some(&one.doing), Style::new());
         add("task", task, Style::new());
         add(
             "next",
@@ -307,8 +316,7 @@ fn draw_details(model: &TopModel, theme: Theme, area: Rect, buffer: &mut Buffer)
     } else {
         add("task", task, Style::new());
         add("asks", question, theme.attention());
-        let label = if one.is_running() { "now" } else { "result" };
-        add(label, Some(&one.doing), Style::new());
+        add(doing, Some(&one.doing), Style::new());
         add(
             "next",
             details.and_then(|one| one.advice.as_deref()),

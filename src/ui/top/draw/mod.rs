@@ -15,7 +15,7 @@ mod text;
 pub(super) use list::{list_height, list_row_at};
 pub(super) use page::{TABS_ROW, page_rows};
 
-use super::model::TopModel;
+use super::model::{Tab, TopModel};
 use super::theme::Theme;
 use ratatui::buffer::Buffer;
 use ratatui::layout::{Position, Rect};
@@ -95,8 +95,6 @@ const LIST_KEYS: &[(&str, &str)] = &[
     ("Space", "fold"),
 ];
 const PAGE_KEYS: &[(&str, &str)] = &[
-    ("Tab", "next"),
-    ("←→", "iteration"),
     ("↑↓", "scroll"),
     ("p", "pause"),
     ("r", "resume"),
@@ -126,10 +124,15 @@ fn draw_footer(model: &TopModel, theme: Theme, area: Rect, buffer: &mut Buffer) 
         );
         return;
     }
-    let (keys, last) = if model.page.is_some() {
-        (PAGE_KEYS, [("?", "help"), ("q", "back")])
+    let (keys, last) = if let Some(page) = &model.page {
+        let item = match page.tab {
+            Tab::Diff => "file",
+            _ => "iteration",
+        };
+        let keys = [&[("Tab", "next"), ("←→", item)][..], PAGE_KEYS].concat();
+        (keys, [("?", "help"), ("q", "back")])
     } else {
-        (LIST_KEYS, [("?", "help"), ("q", "quit")])
+        (LIST_KEYS.to_vec(), [("?", "help"), ("q", "quit")])
     };
     let width = |(key, what): &(&str, &str)| (key.chars().count() + 1 + what.len() + 2) as u16;
     let reserved: u16 = last.iter().map(width).sum();

@@ -1,6 +1,7 @@
 //! Draws the page of one loop.
 
 use super::super::activity::{ActivityKind, ActivityRow};
+use super::super::code::PatchLine;
 use super::super::model::{LoopPage, TAB_GAP, Tab, TopModel, tab_label};
 use super::super::page_data::{DiffFile, PageData, TimedLine, describe};
 use super::plots::{draw_plots, draw_side};
@@ -23,6 +24,8 @@ const WIDE: u16 = 120;
 const SIDE_WIDTH: u16 = 40;
 /// From this width on, times are in front of lines.
 const TIMES_WIDE: u16 = 60;
+/// From this width on, the lines of a patch have numbers.
+const NUMBERS_WIDE: usize = 60;
 
 /// Returns the area of the current tab's content.
 fn content_area(area: Rect) -> Rect {
@@ -115,9 +118,12 @@ fn text_rows(page: &LoopPage, theme: Theme, width: u16) -> Vec<TextRow> {
                 .diff
                 .as_ref()
                 .and_then(|diff| diff.files.get(page.file));
-            for line in file.iter().flat_map(|file| &file.lines) {
-                let style = patch_style(line, theme);
-                push_wrapped(&mut rows, TextRow::plain(line, style), width);
+            let lines = file.map_or(&[][..], |file| &file.lines);
+            let last = lines.iter().filter_map(|line| line.number).max();
+            let digits = last.filter(|_| width >= NUMBERS_WIDE);
+            let digits = digits.map(|last| last.to_string().len());
+            for line in lines {
+                push_wrapped(&mut rows, patch_row(line, digits, theme), width);
             }
         }
         Tab::Prompt => {
@@ -156,10 +162,9 @@ fn activity_row(line: &ActivityRow, theme: Theme) -> TextRow {
     };
     TextRow {
         at_ms: (line.at_ms > 0).then_some(line.at_ms),
-        mark,
+        mark: mark.into(),
         mark_style,
-        text: line.text.clone(),
-        style,
+        ..TextRow::plain(&line.text, style)
     }
 }
 
@@ -171,13 +176,26 @@ fn timed_row(line: &TimedLine, theme: Theme) -> TextRow {
     }
 }
 
-/// Returns the style of a line of a patch. Its first character says the same.
-fn patch_style(line: &str, theme: Theme) -> Style {
-    match line.as_bytes().first() {
+/// Returns a line of a patch, with its number in the new file if that has this many digits. The
+/// color of a line says the same as its first character.
+fn patch_row(line: &PatchLine, digits: Option<usize>, theme: Theme) -> TextRow {
+    let style = match line.text.as_bytes().first() {
         Some(b'+') => theme.good(),
         Some(b'-') => theme.bad(),
         Some(b'@') => theme.dim(),
         _ => Style::new(),
+    };
+    let parts = line.parts.iter();
+    let parts = parts.map(|(range, part)| (range.clone(), theme.code(*part, style)));
+    let number = digits.map(|digits| match line.number {
+        Some(number) => format!("{number:>digits$} "),
+        None => " ".repeat(digits + 1),
+    });
+    TextRow {
+        mark: number.unwrap_or_default().into(),
+        mark_style: theme.dim(),
+        parts: parts.collect(),
+        ..TextRow::plain(&line.text, style)
     }
 }
 

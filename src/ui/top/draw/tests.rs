@@ -1,6 +1,7 @@
 //! Tests of the drawing, on a terminal in memory.
 
 use super::super::activity::{ActivityKind, ActivityRow};
+use super::super::code::PatchLine;
 use super::super::input::{Key, UserInput};
 use super::super::model::TopEvent;
 use super::super::page_data::{
@@ -87,6 +88,7 @@ fn model(size: (u16, u16)) -> TopModel {
         cost: Some("$1.20".into()),
         since_ms: 0,
         doing: "▸ Edit src/cart.rs".into(),
+        is_archived: false,
         details: Some(details),
     };
     let kid = LoopSummary {
@@ -125,7 +127,7 @@ fn past() -> PageData {
 
 fn page(size: (u16, u16), key: char) -> TopModel {
     let mut model = model(size);
-    model.open("cart");
+    model.open("cart", false);
     let updates = [
         PageUpdate::Past(Arc::new(past())),
         PageUpdate::Activity {
@@ -150,7 +152,10 @@ fn page(size: (u16, u16), key: char) -> TopModel {
                 insertions: 2,
                 deletions: 1,
                 lines: ["@@ -1 +1,2 @@", "-old", "+new", "+more"]
-                    .map(str::to_owned)
+                    .map(|text| PatchLine {
+                        text: text.to_owned(),
+                        ..PatchLine::default()
+                    })
                     .into(),
             }],
             note: None,

@@ -8,53 +8,70 @@ use jiff::tz::TimeZone;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
+use std::borrow::Cow;
+use std::ops::Range;
 
 /// A row of text.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct TextRow {
     /// The time in front of it, in milliseconds since 1970; `None` if there is none.
     pub(super) at_ms: Option<i64>,
-    pub(super) mark: &'static str,
+    pub(super) mark: Cow<'static, str>,
     pub(super) mark_style: Style,
     pub(super) text: String,
     pub(super) style: Style,
+    /// Styles of parts of the text, by byte ranges. Later ones are added to earlier ones.
+    pub(super) parts: Vec<(Range<usize>, Style)>,
 }
 
 impl TextRow {
     pub(super) fn plain(text: impl Into<String>, style: Style) -> Self {
         Self {
             at_ms: None,
-            mark: "",
+            mark: "".into(),
             mark_style: style,
             text: text.into(),
             style,
+            parts: Vec::new(),
         }
     }
 }
 
 /// Breaks a row into rows of at most `width` columns.
 pub(super) fn push_wrapped(rows: &mut Vec<TextRow>, row: TextRow, width: usize) {
-    let indent = display_width(row.mark);
+    let indent = display_width(&row.mark);
     let width = width.saturating_sub(indent).max(8);
     if display_width(&row.text) <= width {
         rows.push(row);
         return;
     }
-    let mark = if row.mark.is_empty() { "" } else { "  " };
-    let is_indented = row.text.starts_with(' ');
-    let pieces = if is_indented {
+    let mark = " ".repeat(indent);
+    let pieces = if row.text.starts_with(' ') || !row.parts.is_empty() {
         // The start of an indented line is kept as it is.
         vec![row.text.clone()]
     } else {
         wrap(&row.text, width, 0, 0)
     };
-    let mut is_first = true;
+    let (mut is_first, mut start) = (true, 0);
     for piece in pieces.iter().flat_map(|piece| split_to_width(piece, width)) {
+        let parts = row.parts.iter().filter_map(|(range, style)| {
+            let end = range.end.saturating_sub(start).min(piece.len());
+            let range = range.start.saturating_sub(start)..end;
+            (range.start < range.end).then_some((range, *style))
+        });
+        let parts = parts.collect();
+        start += piece.len();
         rows.push(TextRow {
             at_ms: row.at_ms.filter(|_| is_first),
-            mark: if is_first { row.mark } else { mark },
+            mark: if is_first {
+                row.mark.clone()
+            } else {
+                mark.clone().into()
+            },
+            mark_style: row.mark_style,
             text: piece,
-            ..row.clone()
+            style: row.style,
+            parts,
         });
         is_first = false;
     }
@@ -98,8 +115,14 @@ pub(super) fn draw_rows(
             }
             column = TIME_WIDTH;
         }
-        let parts = [(row.mark, row.mark_style), (&row.text[..], row.style)];
-        put(buffer, area, column, at, &parts);
+        column = put(buffer, area, column, at, &[(&row.mark, row.mark_style)]);
+        put(buffer, area, column, at, &[(&row.text, row.style)]);
+        for (range, style) in &row.parts {
+            let before = row.text.get(..range.start).unwrap_or_default();
+            let text = row.text.get(range.clone()).unwrap_or_default();
+            let start = column.saturating_add(display_width(before) as u16);
+            put(buffer, area, start, at, &[(text, *style)]);
+        }
     }
     draw_position(buffer, area, rows.len(), first, theme);
 }
@@ -139,7 +162,7 @@ mod tests {
         let wrapped = |text: &str, mark, width| {
             let mut rows = Vec::new();
             let row = TextRow {
-                mark,
+                mark: Cow::Borrowed(mark),
                 ..TextRow::plain(text, Style::new())
             };
             push_wrapped(&mut rows, row, width);

@@ -3,6 +3,7 @@
 mod dialog;
 mod list;
 mod page;
+mod steer;
 #[cfg(test)]
 mod tests;
 
@@ -15,7 +16,6 @@ use super::input::{Key, UserInput};
 use super::page_data::PageUpdate;
 use super::reader::Interest;
 use super::summary::LoopSummary;
-use crate::engine::Status;
 use dialog::DialogResult;
 use jiff::tz::TimeZone;
 use std::collections::BTreeSet;
@@ -47,6 +47,8 @@ pub(super) enum TopEffect {
     /// Stops this process, as Ctrl-Z does.
     Suspend,
     Run(SteerCommand),
+    /// Opens the report of the loop with this name.
+    OpenReport(String),
     /// Draws everything again.
     Redraw,
 }
@@ -75,6 +77,8 @@ pub(super) struct TopModel {
     pub(super) filter: StateFilter,
     pub(super) search: String,
     folded: BTreeSet<String>,
+    /// Whether archived loops are listed, too.
+    pub(super) archived: bool,
     pub(super) page: Option<LoopPage>,
     pub(super) dialog: Option<Dialog>,
     pub(super) message: Option<BottomMessage>,
@@ -95,6 +99,7 @@ impl TopModel {
             filter: StateFilter::All,
             search: String::new(),
             folded: BTreeSet::new(),
+            archived: false,
             page: None,
             dialog: None,
             message: None,
@@ -105,9 +110,11 @@ impl TopModel {
         }
     }
 
-    /// Opens the page of a loop that the user named on the command line.
-    pub(super) fn open(&mut self, name: &str) {
+    /// Opens the page of a loop that the user named on the command line. `is_archived` says where it
+    /// is.
+    pub(super) fn open(&mut self, name: &str, is_archived: bool) {
         self.page = Some(LoopPage::new(name.to_owned()));
+        self.archived = is_archived;
     }
 
     pub(super) fn update(&mut self, event: TopEvent) -> Option<TopEffect> {
@@ -174,6 +181,7 @@ impl TopModel {
                 None => shown.collect(),
             },
             page: page.map(LoopPage::request),
+            archived: self.archived,
             generation: self.generation,
         }
     }
@@ -330,6 +338,10 @@ impl TopModel {
                 self.filter = self.filter.next();
                 self.list_again();
             }
+            Key::Char('A') => {
+                self.archived = !self.archived;
+                self.generation += 1;
+            }
             key => return self.press_anywhere(key),
         }
         None
@@ -374,73 +386,6 @@ impl TopModel {
             _ => {}
         }
         None
-    }
-
-    /// Starts what a key does to a loop.
-    fn steer(&mut self, key: char, one: &LoopSummary) -> Option<TopEffect> {
-        let name = &one.name[..];
-        let details = one.details.as_ref();
-        let needs_terminal = details.is_some_and(|details| details.needs_terminal);
-        let line = |purpose, about: String, text: String| {
-            Some(Dialog::Line {
-                purpose,
-                name: name.to_owned(),
-                about,
-                needs_terminal,
-                line: LineEditor::new(text),
-            })
-        };
-        let command = match key {
-            'p' => SteerCommand::new(&["pause", name]),
-            'r' => SteerCommand {
-                takes_terminal: needs_terminal,
-                ..SteerCommand::new(&["resume", name])
-            },
-            't' => SteerCommand {
-                takes_terminal: true,
-                ..SteerCommand::new(&["attach", name])
-            },
-            'o' => SteerCommand::new(&["report", name, "--open"]),
-            'x' => {
-                let what = if one.is_running() {
-                    "Its agent and everything it started are killed."
-                } else {
-                    "It ends as stopped."
-                };
-                self.dialog = Some(Dialog::Confirm {
-                    question: format!("Stop {name}? {what}"),
-                    command: SteerCommand::new(&["stop", name]),
-                });
-                return None;
-            }
-            's' => {
-                self.dialog = line(LinePurpose::Say, String::new(), String::new());
-                return None;
-            }
-            'a' => {
-                let question = details.and_then(|details| details.question.clone());
-                self.dialog = line(
-                    LinePurpose::Answer,
-                    question.unwrap_or_default(),
-                    String::new(),
-                );
-                return None;
-            }
-            _ => {
-                let limits = details.map(|details| details.limits.clone());
-                self.dialog = line(
-                    LinePurpose::Limits,
-                    "For example: max-iterations=20 max-cost=5 max-time=2h".into(),
-                    limits.unwrap_or_default(),
-                );
-                return None;
-            }
-        };
-        if key == 'r' && one.status == Status::Done {
-            self.show(&format!("{name} is done: there is nothing to resume"), true);
-            return None;
-        }
-        Some(self.run(command))
     }
 
     fn move_selection(&mut self, by: isize) {

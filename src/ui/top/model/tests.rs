@@ -4,6 +4,7 @@ use super::super::activity::{ActivityKind, ActivityRow};
 use super::super::page_data::{DiffData, PageCheck, PageData, PagePart, PageUpdate};
 use super::super::summary::{LoopDetails, LoopSummary};
 use super::*;
+use crate::engine::Status;
 
 pub(in super::super) fn summary(name: &str, status: Status) -> LoopSummary {
     LoopSummary {
@@ -16,6 +17,7 @@ pub(in super::super) fn summary(name: &str, status: Status) -> LoopSummary {
         cost: Some("$0.5000".into()),
         since_ms: 1000,
         doing: "▸ Edit src/cart.rs".into(),
+        is_archived: false,
         details: Some(LoopDetails {
             task: "Fix the cart".into(),
             limits: "max-iterations=20".into(),
@@ -76,6 +78,7 @@ fn rows(model: &TopModel) -> Vec<String> {
 fn command(effect: Option<TopEffect>) -> (Vec<String>, bool) {
     match effect {
         Some(TopEffect::Run(command)) => (command.args, command.takes_terminal),
+        Some(TopEffect::OpenReport(name)) => (vec!["report".into(), name, "--open".into()], false),
         other => panic!("{other:?}"),
     }
 }

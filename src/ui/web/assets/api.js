@@ -16,8 +16,9 @@ export async function post(path, text) {
 
 const connection = document.getElementById("connection");
 
-function show(state, text) {
-  if (connection.dataset.state === state) return;
+/** Shows in the page's heading whether what it shows is new. */
+export function showConnection(state, text) {
+  if (connection.dataset.state === state && connection.textContent === text) return;
   connection.dataset.state = state;
   connection.textContent = text;
 }
@@ -25,10 +26,10 @@ function show(state, text) {
 /** Opens a stream of events. Returns a function that closes it. */
 export function open(path, handlers) {
   const source = new EventSource(`api/${path}`);
-  source.addEventListener("open", () => show("live", "live"));
+  source.addEventListener("open", () => showConnection("live", "live"));
   source.addEventListener("error", () => {
     const isOver = source.readyState === EventSource.CLOSED;
-    show(isOver ? "lost" : "waiting", isOver ? "disconnected: run ralph ui again" : "reconnecting");
+    showConnection(isOver ? "lost" : "waiting", isOver ? "disconnected: run ralph ui again" : "reconnecting");
   });
   for (const [name, handler] of Object.entries(handlers)) {
     source.addEventListener(name, (event) => handler(JSON.parse(event.data)));

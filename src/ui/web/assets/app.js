@@ -3,6 +3,7 @@
 import { hideTooltip } from "./dom.js";
 import { isTab, loopPage } from "./loop.js";
 import { overview } from "./overview.js";
+import { statsPage } from "./stats.js";
 
 const main = document.getElementById("main");
 const help = document.getElementById("help");
@@ -10,6 +11,7 @@ let view = null;
 
 function parse() {
   const [page, name, tab, iteration] = location.hash.replace(/^#\/?/, "").split("/");
+  if (page === "stats") return { page, by: name, hours: tab };
   if (page !== "loop" || !name) return { page: "overview" };
   const number = /^\d+$/.test(iteration ?? "") ? Number(iteration) : null;
   let decoded = name;
@@ -25,14 +27,18 @@ function show() {
   if (location.hash === "#main") return;
   const route = parse();
   hideTooltip();
-  if (route.page === "loop" && view?.name === route.name) {
+  for (const link of document.querySelectorAll(".views a")) {
+    if ((link.hash === "#/stats") === (route.page === "stats")) link.setAttribute("aria-current", "page");
+    else link.removeAttribute("aria-current");
+  }
+  if (view?.page === route.page && view.name === route.name && view.update) {
     view.update(route);
     return;
   }
   const isFirst = view === null;
   view?.close();
-  document.title = route.page === "loop" ? `${route.name} – ralph` : "ralph";
-  view = route.page === "loop" ? loopPage(main, route.name, route, go) : overview(main);
+  document.title = { loop: `${route.name} – ralph`, stats: "Statistics – ralph" }[route.page] ?? "ralph";
+  view = { loop: () => loopPage(main, route.name, route, go), stats: () => statsPage(main, route), overview: () => overview(main) }[route.page]();
   scrollTo(0, 0);
   if (!isFirst) main.focus({ preventScroll: true });
 }
@@ -46,6 +52,8 @@ addEventListener("keydown", (event) => {
   if (event.target.closest?.("input, select, textarea")) return;
   if (event.key === "Escape") hideTooltip();
   if (event.key === "?") { help.showModal(); event.preventDefault(); return; }
+  if (event.key === "s") { location.hash = "#/stats"; return; }
+  if (event.key === "u") { location.hash = "#/"; return; }
   if (view?.onkey(event)) event.preventDefault();
 });
 show();

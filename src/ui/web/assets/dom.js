@@ -57,18 +57,23 @@ export function coalesce(work, interval = 250) {
 
 const tooltip = document.getElementById("tooltip");
 
+/** Shows a text next to the element until the tooltip is hidden. */
+export function showTooltip(element, text) {
+  tooltip.textContent = text;
+  tooltip.hidden = false;
+  const box = element.getBoundingClientRect();
+  const own = tooltip.getBoundingClientRect();
+  const left = Math.min(Math.max(8, box.left + box.width / 2 - own.width / 2), innerWidth - own.width - 8);
+  const above = box.top - own.height - 8;
+  tooltip.style.left = `${Math.max(8, left)}px`;
+  tooltip.style.top = `${above > 8 ? above : box.bottom + 8}px`;
+}
+
 /** Shows `text()` next to the element while the pointer is over it or it has the focus. */
 export function withTooltip(element, text) {
-  const show = () => {
-    tooltip.textContent = text();
-    tooltip.hidden = false;
-    const box = element.getBoundingClientRect();
-    const own = tooltip.getBoundingClientRect();
-    const left = Math.min(Math.max(8, box.left + box.width / 2 - own.width / 2), innerWidth - own.width - 8);
-    const above = box.top - own.height - 8;
-    tooltip.style.left = `${Math.max(8, left)}px`;
-    tooltip.style.top = `${above > 8 ? above : box.bottom + 8}px`;
-  };
+  const show = () => showTooltip(element, text());
+  // In SVG, some browsers let the tab key reach everything that listens for the focus.
+  if (element instanceof SVGElement && !element.hasAttribute("tabindex")) element.setAttribute("tabindex", "-1");
   const hide = () => { tooltip.hidden = true; };
   element.addEventListener("pointerenter", show);
   element.addEventListener("pointerleave", hide);

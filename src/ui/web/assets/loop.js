@@ -3,13 +3,14 @@
 import { activityList } from "./activity.js";
 import { getJson, loopPath, open, post } from "./api.js";
 import { diffView } from "./diff.js";
-import { announce, coalesce, h, hideTooltip, spoken } from "./dom.js";
+import { announce, coalesce, h, hideTooltip, marked, spoken } from "./dom.js";
 import { age, clock, costOf, count, dollars, duration, look, plural, state, when } from "./format.js";
 import { loopLine, statusMark } from "./overview.js";
 import { heatStrip, plots } from "./plots.js";
 
 const TABS = [
-  ["activity", "Activity"], ["checks", "Checks"], ["changes", "Changes"], ["prompt", "Prompt"], ["timeline", "Timeline"], ["tree", "Tree"],
+  ["activity", "Activity"], ["checks", "Checks"], ["changes", "Changes"], ["prompt", "Prompt"],
+  ["notes", "Notes"], ["timeline", "Timeline"], ["tree", "Tree"],
 ];
 
 export const isTab = (name) => TABS.some(([id]) => id === name);
@@ -86,7 +87,7 @@ export function loopPage(main, name, route, go) {
       h("div", { class: "title" }, statusMark(summary), h("h1", null, name), h("span", { class: `pill ${kind}` }, now),
         summary.request && h("span", { class: "tag" }, summary.request === "pause" ? "pauses after this iteration" : "stopping")),
       summary.task && h("p", { class: "task" }, summary.task),
-      h("p", { class: "where" }, h("span", { class: "path" }, summary.workspace ?? ""),
+      h("p", { class: "where" }, h("span", { class: "path", title: summary.workspace }, summary.workspace_short ?? ""),
         summary.parent && h("span", null, " started by ", h("a", { href: `#/loop/${encodeURIComponent(summary.parent)}` }, summary.parent))),
       h("dl", { class: "facts" }, facts),
       isRunning && summary.now && h("p", { class: "now" }, h("span", { class: "pulse", "aria-hidden": "true" }), summary.now,
@@ -196,12 +197,13 @@ export function loopPage(main, name, route, go) {
       checks: `${JSON.stringify(detail.preflight)} ${JSON.stringify(detail.iterations.map((each) => each.checks))} ${selected}`,
       changes: `${selected} ${detail.iterations.length} ${detail.has_diff} ${one?.has_diff}`,
       prompt: `${current()}`,
+      notes: `${summary?.updated_ms} ${detail.iterations.length}`,
       timeline: JSON.stringify(detail.iterations),
       tree: JSON.stringify([detail.children, summary]),
     }[tab];
     if (drawnKey === `${tab} ${key}`) return;
     drawnKey = `${tab} ${key}`;
-    ({ activity: drawActivity, checks: drawChecks, changes: drawChanges, prompt: drawPrompt, timeline: drawTimeline, tree: drawTree })[tab](one);
+    ({ activity: drawActivity, checks: drawChecks, changes: drawChanges, prompt: drawPrompt, notes: drawNotes, timeline: drawTimeline, tree: drawTree })[tab](one);
   }
 
   /** Shows what `load` returns, unless the user has gone elsewhere meanwhile. */
@@ -298,7 +300,33 @@ export function loopPage(main, name, route, go) {
     ]);
   }
 
+  function drawNotes() {
+    show(() => getJson(`${loopPath(name)}/history`), ({ notes, notes_omitted: omitted }) => [
+      h("h2", null, "Notes"),
+      notes.length === 0 && h("p", { class: "empty" }, "No notes: neither the agent nor you have written any."),
+      notes.length > 0 && h("ol", { class: "notes" }, notes.toReversed().map((note) => {
+        const author = { agent: "Agent", question: "The agent asks", user: "You" }[note.author];
+        return h("li", { class: `written ${note.author}` },
+          h("p", { class: "by" }, h("b", null, author), " ", note.iteration > 0 && h("a", { href: `#/loop/${encodeURIComponent(name)}/activity/${note.iteration}` }, `iteration ${note.iteration}`),
+            " ", h("time", null, when(note.at_ms))),
+          h("div", { class: "note-text" }, marked(note.text)));
+      })),
+      omitted > 0 && h("p", { class: "note" }, `${plural(omitted, "earlier note")} not shown.`),
+    ]);
+  }
+
+  /** Adds what happened between the iterations: rests, crashes, requests. */
+  function drawEvents(box) {
+    getJson(`${loopPath(name)}/history`).then(({ events, events_omitted: omitted }) => {
+      const isOpen = box.querySelector("details")?.open ?? false;
+      box.replaceChildren(h("details", { class: "file", open: isOpen }, h("summary", null, "All events", h("span", { class: "took" }, plural(events.length + omitted, "line"))),
+        omitted > 0 ? h("p", { class: "note" }, `${plural(omitted, "line")} in the middle not shown.`) : "",
+        h("ol", { class: "event-list" }, events.toReversed().map((line) => h("li", { class: line.kind }, h("time", null, clock(line.at_ms)), h("span", null, line.text))))));
+    }, () => {});
+  }
+
   function drawTimeline() {
+    const events = h("div", null, panel.querySelector(".event-list")?.closest("details") ?? "");
     const select = (number) => go(name, "activity", number);
     const rows = detail.iterations.slice(-400).reverse().map((one) => {
       const ran = one.checks.filter(Boolean);
@@ -318,7 +346,9 @@ export function loopPage(main, name, route, go) {
       rows.length === 0 ? h("p", { class: "empty" }, "No iteration has started.") :
         h("div", { class: "scroller", tabindex: 0, role: "region", "aria-label": "Iterations" }, h("table", { class: "timeline" },
           h("thead", null, h("tr", null, ["#", "Began", "Took", "Cost", "Green", "End", "What"].map((text) => h("th", { scope: "col" }, text)))),
-          h("tbody", null, rows))));
+          h("tbody", null, rows))),
+      events);
+    drawEvents(events);
   }
 
   function drawTree() {
@@ -362,6 +392,7 @@ export function loopPage(main, name, route, go) {
   }, 5000);
 
   return {
+    page: "loop",
     name,
     close: () => { close(); clearInterval(timer); },
     /** Shows another tab or iteration of the same loop. */
@@ -377,7 +408,6 @@ export function loopPage(main, name, route, go) {
       if (number >= 1 && number <= TABS.length) { go(name, TABS[number - 1][0], selected); return true; }
       if (event.key === "[") { move(-1); return true; }
       if (event.key === "]") { move(1); return true; }
-      if (event.key === "u") { location.hash = "#/"; return true; }
       return false;
     },
   };

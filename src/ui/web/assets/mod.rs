@@ -39,4 +39,5 @@ pub(super) const ASSETS: &[Asset] = &[
     asset!("loop.js", SCRIPT),
     asset!("overview.js", SCRIPT),
     asset!("plots.js", SCRIPT),
+    asset!("stats.js", SCRIPT),
 ];

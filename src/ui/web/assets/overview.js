@@ -14,6 +14,7 @@ export function overview(main) {
   let filter = { text: "", kind: "all" };
   let limit = ROWS_STEP;
   let isLoaded = false;
+  let unread = 0;
 
   const tiles = h("dl", { class: "tiles" });
   const search = h("input", {
@@ -26,6 +27,7 @@ export function overview(main) {
       .map(([value, text]) => h("option", { value }, text)));
   const archiveButton = h("button", { type: "button", class: "quiet", "aria-pressed": "false", onclick: toggleArchive }, "Archived");
   const list = h("div", { class: "groups" });
+  const reading = h("p", { class: "note", role: "status", hidden: true });
   const more = h("button", { type: "button", class: "more", hidden: true, onclick: () => { limit += ROWS_STEP; draw(); } });
   main.replaceChildren(
     h("h1", { class: "hidden" }, "All loops"),
@@ -33,7 +35,7 @@ export function overview(main) {
     h("div", { class: "toolbar", role: "search" },
       h("label", { class: "hidden", for: "filter" }, "Filter loops"), search,
       h("label", { class: "hidden", for: "kind" }, "State"), kinds, archiveButton),
-    list, more);
+    reading, list, more);
 
   async function toggleArchive() {
     if (archived) archived = null;
@@ -52,10 +54,12 @@ export function overview(main) {
 
   function draw() {
     drawTiles();
+    reading.hidden = unread === 0;
+    if (unread > 0) reading.textContent = `Reading ${plural(unread, "older loop")} …`;
     const all = [...rows.values(), ...(archived ?? [])];
     const shown = all.filter(matches);
     if (!isLoaded) return;
-    if (shown.length === 0) {
+    if (shown.length === 0 && unread === 0) {
       list.replaceChildren(h("p", { class: "empty" }, all.length === 0
         ? ["No loops yet. Start one with ", h("code", null, "ralph run"), "."]
         : "No loop matches the filter."));
@@ -71,7 +75,7 @@ export function overview(main) {
       left -= lines.length;
       const live = group.lines.filter(({ row }) => row.live).length;
       sections.push(h("section", { class: "group" },
-        h("h2", null, baseName(group.project), " ", h("span", { class: "path" }, group.project),
+        h("h2", null, baseName(group.project), " ", h("span", { class: "path" }, group.place),
           h("span", { class: "count" }, live > 0 ? `${live} of ${group.lines.length} running` : plural(group.lines.length, "loop"))),
         h("ul", { class: "loops" }, lines.map(({ row, depth }) => line(row, depth)))));
     }
@@ -113,6 +117,7 @@ export function overview(main) {
       for (const name of event.removed) { rows.delete(name); }
       for (const row of event.loops) rows.set(row.name, row);
       if (drawn.size > 4 * rows.size + 1000) drawn.clear();
+      unread = event.unread;
       isLoaded = true;
       redraw();
     },
@@ -122,6 +127,7 @@ export function overview(main) {
   }, 5000);
 
   return {
+    page: "overview",
     close: () => { close(); clearInterval(clock); },
     onkey: (event) => {
       if (event.key === "/") { search.focus(); return true; }
@@ -152,7 +158,7 @@ function groups(all) {
   const byProject = new Map();
   for (const row of tops.sort(order)) {
     const project = row.project ?? "unknown";
-    if (!byProject.has(project)) byProject.set(project, { project, lines: [] });
+    if (!byProject.has(project)) byProject.set(project, { project, place: row.project_short ?? project, lines: [] });
     add(byProject.get(project).lines, row, 0);
   }
   function add(lines, row, depth) {
