@@ -12,6 +12,7 @@ pub(crate) mod exchange;
 pub(crate) mod mirror;
 pub(crate) mod monitor;
 pub(crate) mod nats;
+mod signals;
 pub(crate) mod submit;
 pub(crate) mod worker;
 

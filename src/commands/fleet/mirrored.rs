@@ -6,26 +6,14 @@ use crate::cli::Command as RalphCommand;
 use crate::cli::fleet_target::FleetTarget;
 use crate::engine::ExitCode;
 use crate::fleet::block_on;
-use crate::fleet::error::FleetError;
-use crate::fleet::mirror::{Mirror, MirrorScope};
+use crate::fleet::mirror::{MirrorScope, run_in_mirror};
 use crate::fleet::nats::NatsExchange;
 use crate::lifecycle::error::CommandError;
 use crate::os;
 use crate::store::StateDir;
 use crate::ui::print::warn_all;
-use rustix::process::{Pid, Signal, kill_process};
 use std::ffi::OsString;
-use std::os::unix::process::ExitStatusExt as _;
 use std::process::{Child, Command};
-use std::sync::Arc;
-use std::time::Duration;
-use tokio::signal::unix::{SignalKind, signal};
-use tokio::time::{Instant, sleep};
-
-/// How often to look whether the command has ended.
-const POLL_INTERVAL: Duration = Duration::from_millis(10);
-/// How long a command may take to end by itself after Ctrl-C, which the terminal sends to it too.
-const INTERRUPT_TIME: Duration = Duration::from_secs(1);
 
 /// Runs a command with `--fleet`; `None` if it is not one.
 pub(crate) fn run_mirrored(
@@ -55,16 +43,10 @@ fn run(
     };
     block_on(async {
         let exchange = NatsExchange::connect(&connection).await?;
-        // From here on, a signal ends the command, and this process removes the mirror.
-        let signals = Signals::listen()?;
-        let opening = Mirror::open(Arc::new(exchange), state_dir, scope);
-        let (mirror, warnings) = tokio::select! {
-            opened = opening => opened?,
-            signal = signals.next() => return Ok(ExitCode::from_signal(signal.as_raw())),
-        };
-        warn_all(warnings);
-        let child = start(&mirror.state_dir(), args)?;
-        mirror.serve(wait(child, &signals)).await?
+        run_in_mirror(exchange, state_dir, scope, warn_all, |mirror| {
+            start(mirror, args)
+        })
+        .await
     })?
 }
 
@@ -77,63 +59,6 @@ fn start(mirror: &StateDir, args: &[OsString]) -> Result<Child, CommandError> {
         .env("RALPH_STATE_DIR", mirror.root());
     os::set_parent_death_signal(&mut command);
     command.spawn().map_err(failed)
-}
-
-/// Waits until the command has ended, passes signals on, and returns its exit code.
-async fn wait(mut child: Child, signals: &Signals) -> Result<ExitCode, CommandError> {
-    let pid = Pid::from_raw(child.id() as i32);
-    let send = |signal: Signal| pid.map(|pid| kill_process(pid, signal));
-    let mut ends_at = None;
-    loop {
-        let exit = child.try_wait().map_err(CommandError::broken)?;
-        if let Some(exit) = exit {
-            let signal = exit.signal().map(ExitCode::from_signal);
-            let code = exit.code().map(ExitCode::from_code);
-            return Ok(code.or(signal).unwrap_or(ExitCode::Failure));
-        }
-        if ends_at.is_some_and(|at| Instant::now() > at) {
-            send(Signal::TERM);
-            ends_at = None;
-        }
-        tokio::select! {
-            () = sleep(POLL_INTERVAL) => {}
-            signal = signals.next() => match signal {
-                Signal::INT => ends_at = Some(Instant::now() + INTERRUPT_TIME),
-                signal => drop(send(signal)),
-            }
-        }
-    }
-}
-
-/// The signals that end a command.
-struct Signals {
-    received: tokio::sync::Mutex<tokio::sync::mpsc::UnboundedReceiver<Signal>>,
-}
-
-impl Signals {
-    fn listen() -> Result<Self, FleetError> {
-        let (sender, received) = tokio::sync::mpsc::unbounded_channel();
-        for (kind, name) in [
-            (SignalKind::interrupt(), Signal::INT),
-            (SignalKind::terminate(), Signal::TERM),
-            (SignalKind::hangup(), Signal::HUP),
-        ] {
-            let mut arriving =
-                signal(kind).map_err(|error| FleetError::Other(error.to_string()))?;
-            let sender = sender.clone();
-            tokio::spawn(async move {
-                while arriving.recv().await.is_some() && sender.send(name).is_ok() {}
-            });
-        }
-        Ok(Self {
-            received: tokio::sync::Mutex::new(received),
-        })
-    }
-
-    async fn next(&self) -> Signal {
-        let next = self.received.lock().await.recv().await;
-        next.unwrap_or(Signal::TERM)
-    }
 }
 
 /// Returns the flags of a command that can use the fleet, and what it needs of it.

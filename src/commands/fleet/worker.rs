@@ -6,9 +6,8 @@ use crate::cli::fleet::WorkerArgs;
 use crate::config::{Config, LayerStack};
 use crate::engine::ExitCode;
 use crate::fleet::block_on;
-use crate::fleet::error::FleetError;
 use crate::fleet::nats::NatsExchange;
-use crate::fleet::worker::{LeaseTimes, WorkerNews, WorkerOptions, work};
+use crate::fleet::worker::{LeaseTimes, WorkerNews, WorkerOptions, work_until_signal};
 use crate::lifecycle::create::random_id;
 use crate::lifecycle::error::CommandError;
 use crate::os::program;
@@ -16,8 +15,6 @@ use crate::store::StateDir;
 use crate::store::dir::create_dir;
 use crate::ui::print::{print_message, warn};
 use std::path::Path;
-use tokio::signal::unix::{SignalKind, signal};
-use tokio::sync::watch;
 
 pub(crate) fn worker(args: &WorkerArgs) -> Result<ExitCode, CommandError> {
     let connection = connection(&args.connection)?;
@@ -46,23 +43,7 @@ pub(crate) fn worker(args: &WorkerArgs) -> Result<ExitCode, CommandError> {
     ));
     block_on(async {
         let exchange = NatsExchange::open(&connection).await?;
-        let (stop, stopping) = watch::channel(false);
-        let mut signals = [SignalKind::terminate(), SignalKind::interrupt()]
-            .map(signal)
-            .into_iter()
-            .collect::<Result<Vec<_>, _>>()
-            .map_err(|error| FleetError::Other(error.to_string()))?;
-        tokio::spawn(async move {
-            let mut signals = signals.iter_mut();
-            if let (Some(terminate), Some(interrupt)) = (signals.next(), signals.next()) {
-                tokio::select! {
-                    _ = terminate.recv() => {}
-                    _ = interrupt.recv() => {}
-                }
-            }
-            let _ = stop.send(true);
-        });
-        work(exchange, options, stopping, Box::new(show)).await
+        work_until_signal(exchange, options, Box::new(show)).await
     })?
     .map_err(CommandError::broken)?;
     print_message("worker stopped: its loops were handed back\n");

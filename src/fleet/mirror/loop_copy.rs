@@ -5,13 +5,13 @@ use super::outbox::Outbox;
 use crate::fleet::error::FleetError;
 use crate::fleet::exchange::{CodeSource, Exchange, LoopRecord, Piece, StreamKind};
 use crate::fleet::worker::relative;
+use crate::os::regular_file;
 use crate::process::tree::start_time;
 use crate::store::dir::create_dir;
 use crate::store::{
     FleetPlacement, LockHolder, LoopDir, LoopLock, StartMark, StateDir, cache, rfc3339,
 };
-use std::fs::OpenOptions;
-use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -293,9 +293,7 @@ fn is_published_name(name: &str) -> bool {
 /// Writes a piece where it belongs in its file, and cuts what the file had from there on.
 fn write_piece(path: &Path, piece: &Piece) -> Result<(), FleetError> {
     let write = || {
-        let mut options = OpenOptions::new();
-        options.create(true).truncate(false).write(true).mode(0o600);
-        let file = options.open(path)?;
+        let file = regular_file::create(path)?;
         if file.metadata()?.len() > piece.offset {
             file.set_len(piece.offset)?;
         }

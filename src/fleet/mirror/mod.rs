@@ -2,11 +2,13 @@
 //! do with loops of this machine.
 
 mod code;
+mod command;
 mod loop_copy;
 mod outbox;
 mod place;
 
 pub(crate) use code::{download, fill_repository};
+pub(crate) use command::run_in_mirror;
 
 use super::error::FleetError;
 use super::exchange::{Exchange, LoopRecord, Piece, StreamKind};

@@ -5,9 +5,9 @@ use super::loop_copy::broken;
 use crate::engine::event::Request;
 use crate::fleet::error::FleetError;
 use crate::fleet::exchange::{Exchange, PIECE_MAX, Piece, StreamKind};
+use crate::os::regular_file;
 use crate::store::dir::append_file;
 use crate::store::{InboxMessage, LoopDir};
-use std::fs::File;
 use std::io::{ErrorKind, Read, Seek, SeekFrom, Write};
 use std::time::Duration;
 use tokio::time::sleep;
@@ -80,7 +80,7 @@ impl Outbox {
     /// Collects the lines that commands have appended, up to an offset or to the last complete line.
     fn collect(&mut self, until: Option<u64>) -> Result<(), FleetError> {
         let read = || {
-            let mut file = match File::open(self.dir.inbox()) {
+            let mut file = match regular_file::open(&self.dir.inbox(), false) {
                 Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
                 file => file?,
             };

@@ -62,13 +62,6 @@ impl LeaseFile {
         self.update(|lease| lease.expires_ms = lease.expires_ms.max(expires_ms));
     }
 
-    pub(super) fn is_expired(&self) -> bool {
-        self.lease
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .is_expired()
-    }
-
     fn update(&self, change: impl FnOnce(&mut Lease)) {
         let mut lease = self.lease.lock().unwrap_or_else(PoisonError::into_inner);
         change(&mut lease);

@@ -6,11 +6,12 @@ mod lease;
 mod relay;
 mod setup;
 
-pub(crate) use arrival::{latest_files, relative};
+pub(crate) use arrival::relative;
 pub(crate) use lease::LeaseTimes;
 
 use super::error::FleetError;
 use super::exchange::{Exchange, Needs, WorkerRecord};
+use super::signals::stop_at_signal;
 use crate::os::program;
 use claim::run_claim;
 use std::collections::{BTreeMap, BTreeSet};
@@ -90,8 +91,16 @@ impl<E: Exchange> WorkerShared<E> {
     }
 }
 
-/// Runs loops until `stopping` becomes true, and then hands back those that are running.
-pub(crate) async fn work<E: Exchange>(
+/// Runs loops until a signal arrives, and then hands back those that are running.
+pub(crate) async fn work_until_signal<E: Exchange>(
+    exchange: E,
+    options: WorkerOptions,
+    report: Box<dyn Fn(WorkerNews) + Send + Sync>,
+) -> Result<(), FleetError> {
+    work(exchange, options, stop_at_signal()?, report).await
+}
+
+async fn work<E: Exchange>(
     exchange: E,
     options: WorkerOptions,
     mut stopping: watch::Receiver<bool>,
