@@ -1,5 +1,6 @@
 //! The arguments of `ralph fleet`, and the flags with which any command finds the fleet.
 
+use super::fleet_target::FleetTarget;
 use crate::config::{Layer, Origin};
 use clap::{Args, Subcommand};
 use serde_json::{Map, Value};
@@ -12,7 +13,7 @@ const UP_HELP: &str = "Only this machine can connect, and nothing is left when i
 
 /// The text below the help of `ralph fleet doctor`.
 const DOCTOR_HELP: &str = "Nothing in the fleet changes. Exit code 1 means that something must be fixed.\n\n\
-    Examples:\n  ralph fleet doctor --fleet=nats://127.0.0.1:4222\n  \
+    Examples:\n  ralph fleet doctor --fleet nats://127.0.0.1:4222\n  \
     ralph fleet doctor --monitor 127.0.0.1:8222     reads settings that clients cannot see";
 
 /// What `ralph fleet` does.
@@ -32,7 +33,7 @@ pub(crate) enum FleetCommand {
 #[derive(Clone, Debug, Default, Args)]
 pub(crate) struct SubmitFlags {
     #[command(flatten)]
-    pub(crate) connection: FleetFlags,
+    pub(crate) target: FleetTarget,
     /// Send uncommitted changes to the fleet too
     #[arg(long, help_heading = "Fleet", requires = "fleet")]
     pub(crate) include_dirty: bool,
@@ -104,14 +105,7 @@ pub(crate) struct FleetStatusArgs {
 #[derive(Clone, Debug, Default, Args)]
 pub(crate) struct FleetFlags {
     /// Use the fleet at this address [default: the setting fleet]
-    #[arg(
-        long,
-        value_name = "URL",
-        help_heading = "Fleet",
-        num_args = 0..=1,
-        require_equals = true,
-        default_missing_value = ""
-    )]
+    #[arg(long, value_name = "URL", help_heading = "Fleet")]
     pub(crate) fleet: Option<String>,
     /// Use this pool [default: the setting fleetPool]
     #[arg(long, value_name = "NAME", help_heading = "Fleet")]

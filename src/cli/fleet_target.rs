@@ -43,5 +43,5 @@ pub(crate) struct FetchArgs {
     /// The loop
     pub(crate) name: String,
     #[command(flatten)]
-    pub(crate) connection: FleetFlags,
+    pub(crate) target: FleetTarget,
 }

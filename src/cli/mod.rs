@@ -418,7 +418,7 @@ impl RunArgs {
     /// Returns whether the loop shall run in the fleet.
     pub(crate) fn is_for_fleet(&self) -> bool {
         #[cfg(feature = "fleet")]
-        return self.fleet.connection.fleet.is_some();
+        return self.fleet.target.fleet.is_some();
         #[cfg(not(feature = "fleet"))]
         false
     }

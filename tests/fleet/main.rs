@@ -5,6 +5,7 @@ mod servers;
 mod needs_nats {
     mod commands;
     mod exchange;
+    mod loops;
     mod outages;
     mod permissions;
 }

@@ -17,7 +17,7 @@ use crate::ui::print::print_message;
 use std::path::Path;
 
 pub(crate) fn fetch(args: &FetchArgs) -> Result<ExitCode, CommandError> {
-    let connection = connection(&args.connection)?;
+    let connection = connection(&args.target.flags())?;
     let here = std::env::current_dir().map_err(CommandError::broken)?;
     let scratch = LoopScratch::create(&StateDir::locate()?)?;
     block_on(async {

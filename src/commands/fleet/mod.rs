@@ -63,7 +63,7 @@ pub(crate) fn connection(flags: &FleetFlags) -> Result<FleetConnection, CommandE
         .ok_or_else(|| {
             CommandError::usage(
                 "no fleet is set",
-                "pass --fleet=nats://HOST:4222, or set fleet in your settings; `ralph fleet up` starts a server to try",
+                "pass --fleet nats://HOST:4222, or set fleet in your settings; `ralph fleet up` starts a server to try",
             )
         })
 }

@@ -24,7 +24,7 @@ use std::path::Path;
 
 pub(crate) fn spawn_in_fleet(args: &RunArgs) -> Result<ExitCode, CommandError> {
     let flags = &args.fleet;
-    let connection = connection(&flags.connection)?;
+    let connection = connection(&flags.target.flags())?;
     let Some(ResolvedRun { draft, .. }) = run::resolve(args)? else {
         return Ok(ExitCode::Success);
     };

@@ -60,7 +60,7 @@ pub(crate) fn up(args: &FleetUpArgs) -> Result<ExitCode, CommandError> {
         print_message(&format!(
             "nats://127.0.0.1:{port}\n\
              A server to try a fleet; only this machine can connect. Its data is deleted when it ends.\n\
-             In another terminal: ralph fleet doctor --fleet=nats://127.0.0.1:{port}\n\
+             In another terminal: ralph fleet doctor --fleet nats://127.0.0.1:{port}\n\
              Press Ctrl-C to end it.\n"
         ));
     }

@@ -22,7 +22,13 @@ const FILE_MAX: u64 = 4 << 20;
 /// Files of a loop, besides those of its iterations, that are published.
 const LOOP_FILES: [&str; 3] = ["iterations.log", "receipt.json", "console.log"];
 /// How the names of published files in an iteration's directory begin.
-const ITERATION_FILES: [&str; 4] = ["prompt.md", "activity.jsonl", "check-", "scm-"];
+const ITERATION_FILES: [&str; 5] = [
+    "prompt.md",
+    "activity.jsonl",
+    "output.log",
+    "check-",
+    "scm-",
+];
 
 /// Publishes one loop.
 pub(super) struct Relay<'a, E> {
