@@ -13,14 +13,16 @@ use serde_json::{Value, json};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
-use tokio::time::Instant;
+use tokio::time::{Instant, sleep};
 
 /// The name of the consumer that all workers of a pool share.
 const CONSUMER: &str = "workers";
 /// How long a confirmation may take.
 const CONFIRM_TIMEOUT: Duration = Duration::from_secs(2);
-/// How many tries a confirmation gets.
-const CONFIRM_TRIES: usize = 3;
+/// How long a confirmation is tried again. An election takes up to 6 s.
+const CONFIRM_PATIENCE: Duration = Duration::from_secs(8);
+/// How long to wait before the next try if no server is responsible for the queue now.
+const RETRY_DELAY: Duration = Duration::from_millis(100);
 /// How much longer to wait for an answer than the server waits for a job.
 const ANSWER_MARGIN: Duration = Duration::from_secs(2);
 
@@ -39,23 +41,21 @@ pub(crate) struct NatsJob {
 impl NatsJob {
     /// Sends an acknowledgment, and waits for the server to confirm it.
     async fn acknowledge(&self, kind: AckKind) -> Result<(), FleetError> {
-        let mut result = Err(FleetError::Fenced);
-        for _ in 0..CONFIRM_TRIES {
+        let until = Instant::now() + CONFIRM_PATIENCE;
+        loop {
             // After the lease, the same subject acknowledges another worker's lease.
             if boot_clock_ms() >= self.leased_until_ms.load(Ordering::Relaxed) {
                 return Err(FleetError::Fenced);
             }
             let request = Request::new().payload(kind.into());
             let sent = self.api.send(&self.ack_subject, request, CONFIRM_TIMEOUT);
-            result = sent.await.map(drop);
-            match &result {
-                Err(FleetError::Unreachable(_)) => {
-                    tokio::time::sleep(Duration::from_millis(100)).await;
+            match sent.await {
+                Err(FleetError::Unreachable(_)) if Instant::now() < until => {
+                    sleep(RETRY_DELAY).await;
                 }
-                _ => break,
+                result => return result.map(drop),
             }
         }
-        result
     }
 }
 
@@ -125,9 +125,11 @@ impl NatsExchange {
             // a short time keeps most of the lease although it is counted from the question.
             let left = until.saturating_duration_since(Instant::now());
             let part = left.min(self.ack_wait / 3);
-            let job = self.ask_for_job(part).await?;
-            if job.is_some() || part == left {
-                return Ok(job);
+            match self.ask_for_job(part).await {
+                Ok(None) if part < left => {}
+                // The queue may be without a leader for a moment.
+                Err(FleetError::Unreachable(_)) if left > RETRY_DELAY => sleep(RETRY_DELAY).await,
+                result => return result,
             }
         }
     }

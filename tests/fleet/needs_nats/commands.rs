@@ -6,7 +6,7 @@ use serde_json::Value;
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
-use std::process::{Command, Output, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 use std::time::Duration;
 use tempfile::TempDir;
 
@@ -39,23 +39,43 @@ fn text(output: &Output) -> String {
     String::from_utf8(all).unwrap()
 }
 
+/// A process that is ended if the test fails.
+struct Background(Child);
+
+impl Background {
+    fn signal(&self, signal: &str) {
+        let pid = self.0.id().to_string();
+        let sent = Command::new("kill").args([signal, &pid]).status();
+        assert!(sent.unwrap().success());
+    }
+}
+
+impl Drop for Background {
+    fn drop(&mut self) {
+        if let Ok(None) = self.0.try_wait() {
+            self.signal("-TERM");
+            let _ = self.0.wait();
+        }
+    }
+}
+
 #[test]
 fn up_serves_until_it_is_interrupted_and_leaves_nothing() {
     let home = home();
     let server = server_program();
-    let mut up = ralph(
+    let up = ralph(
         home.path(),
         &["fleet", "up", "--server", server.to_str().unwrap()],
     )
     .stdout(Stdio::piped())
-    .spawn()
-    .unwrap();
+    .spawn();
+    let mut up = Background(up.unwrap());
     let mut url = String::new();
-    let mut lines = BufReader::new(up.stdout.take().unwrap());
+    let mut lines = BufReader::new(up.0.stdout.take().unwrap());
     lines.read_line(&mut url).unwrap();
     let url = url.trim();
     assert!(url.starts_with("nats://127.0.0.1:"), "{url}");
-    let status = ralph(home.path(), &["fleet", "status", "--fleet", url])
+    let status = ralph(home.path(), &["fleet", "status", &format!("--fleet={url}")])
         .output()
         .unwrap();
     assert!(
@@ -63,7 +83,7 @@ fn up_serves_until_it_is_interrupted_and_leaves_nothing() {
         "{}",
         text(&status)
     );
-    let doctor = ralph(home.path(), &["fleet", "doctor", "--fleet", url])
+    let doctor = ralph(home.path(), &["fleet", "doctor", &format!("--fleet={url}")])
         .output()
         .unwrap();
     let report = text(&doctor);
@@ -76,12 +96,8 @@ fn up_serves_until_it_is_interrupted_and_leaves_nothing() {
     ] {
         assert!(report.contains(expected), "{expected} in {report}");
     }
-    let sent = Command::new("kill")
-        .arg("-INT")
-        .arg(up.id().to_string())
-        .status();
-    assert!(sent.unwrap().success());
-    assert_eq!(up.wait().unwrap().code(), Some(0));
+    up.signal("-INT");
+    assert_eq!(up.0.wait().unwrap().code(), Some(0));
     let left: Vec<_> = fs::read_dir(home.path().join("tmp")).unwrap().collect();
     assert!(left.is_empty(), "{left:?}");
     let address = url.strip_prefix("nats://").unwrap();
@@ -116,8 +132,8 @@ fn status_shows_workers_and_loops() {
     driver.claim("cart", "one").unwrap();
     driver.announce("one", 0).unwrap();
     let home = home();
-    let url = servers.urls();
-    let args = ["fleet", "status", "--fleet", &url, "--pool", "shop"];
+    let url = format!("--fleet={}", servers.urls());
+    let args = ["fleet", "status", &url, "--pool", "shop"];
     let shown = text(&ralph(home.path(), &args).output().unwrap());
     assert!(
         shown.contains("pool shop: 1 worker, 1 of 2 slots in use, 1 queued"),
@@ -149,11 +165,11 @@ fn doctor_reports_clusters_clocks_and_sync_intervals() {
     let driver = ExchangeDriver::open(&servers.urls(), "shop", LEASE).unwrap();
     driver.announce("one", 0).unwrap();
     let home = home();
-    let (url, monitor) = (servers.urls(), servers.monitor_address(0));
+    let url = format!("--fleet={}", servers.urls());
+    let monitor = servers.monitor_address(0);
     let args = [
         "fleet",
         "doctor",
-        "--fleet",
         &url,
         "--pool",
         "shop",
