@@ -191,12 +191,12 @@ mod needs_chromium {
         let tooltip = "document.querySelector('#tooltip:not([hidden])')?.textContent";
         browser.press("ArrowRight");
         browser.until(&format!(
-            "{tooltip} === '2026-03-14: $2.63, and 11 iterations of unknown cost'"
+            "{tooltip} === '2026-03-14: $1.40, and 11 iterations of unknown cost'"
         ));
         browser.press("ArrowRight");
-        browser.until(&format!("{tooltip} === '2026-03-15: $3.51'"));
+        browser.until(&format!("{tooltip} === '2026-03-15: $4.74'"));
         browser.press("ArrowRight");
-        browser.until(&format!("{tooltip} === '2026-03-15: $3.51'"));
+        browser.until(&format!("{tooltip} === '2026-03-15: $4.74'"));
         browser.press("Tab");
         browser.until("document.querySelector('#tooltip').hidden");
         assert!(browser.errors.is_empty(), "{:?}", browser.errors);
