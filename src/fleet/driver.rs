@@ -106,7 +106,6 @@ impl ExchangeDriver {
             owner: None,
             wanted: true,
             refused: None,
-            signature: None,
         };
         self.wait(self.exchange.create_record(&record))
     }

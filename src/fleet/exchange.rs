@@ -41,9 +41,6 @@ pub(crate) struct LoopRecord {
     /// Why the last worker that looked at the loop left it to others; `None` if none did.
     #[serde(default)]
     pub(crate) refused: Option<String>,
-    /// The signature of the plan, and the key that made it; `None` if the plan is not signed.
-    #[serde(default)]
-    pub(crate) signature: Option<PlanSignature>,
 }
 
 /// What a worker needs in order to run a loop.
@@ -95,15 +92,6 @@ pub(crate) struct Checkout {
     pub(crate) home: Option<PathBuf>,
     /// The timeout for a commit, including its hooks, in milliseconds.
     pub(crate) commit_timeout_ms: u64,
-}
-
-/// A signature of a loop's plan.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(crate) struct PlanSignature {
-    /// The public key, as `nsc` prints it.
-    pub(crate) key: String,
-    /// The signature of the journal's first line, in base64.
-    pub(crate) signature: String,
 }
 
 /// A value with the revision that an update must name.

@@ -2,7 +2,7 @@
 
 use super::error::FleetError;
 use super::exchange::{
-    Checkout, CodeSource, Exchange, LoopRecord, Needs, PIECE_MAX, Piece, PlanSignature, StreamKind,
+    Checkout, CodeSource, Exchange, LoopRecord, Needs, PIECE_MAX, Piece, StreamKind,
 };
 use crate::engine::plan::Plan;
 use crate::git::TreeContent;
@@ -115,7 +115,6 @@ impl Submission {
         &self,
         exchange: &impl Exchange,
         code: &PackedCode,
-        sign: &dyn Fn(&str) -> Option<PlanSignature>,
     ) -> Result<LoopRecord, FleetError> {
         let blob = format!("{}/code.bundle", self.id);
         if let Some(bundle) = &code.bundle {
@@ -127,7 +126,7 @@ impl Submission {
             let name = self.name.clone();
             let name = name.unwrap_or_else(|| format!("{}-{number}", self.name_base));
             let header = self.header(&name);
-            let record = self.record(&name, &blob, code, sign(&header));
+            let record = self.record(&name, &blob, code);
             match exchange.create_record(&record).await {
                 Err(FleetError::NameTaken) if self.name.is_none() && number < NAME_TRIES => {}
                 Err(error) => return Err(error),
@@ -156,13 +155,7 @@ impl Submission {
         header.to_json() + "\n"
     }
 
-    fn record(
-        &self,
-        name: &str,
-        blob: &str,
-        code: &PackedCode,
-        signature: Option<PlanSignature>,
-    ) -> LoopRecord {
+    fn record(&self, name: &str, blob: &str, code: &PackedCode) -> LoopRecord {
         let programs = self.plan.agents().filter_map(|agent| agent.command.first());
         let branch = self.branch.clone();
         LoopRecord {
@@ -198,7 +191,6 @@ impl Submission {
             owner: None,
             wanted: true,
             refused: None,
-            signature,
         }
     }
 

@@ -118,15 +118,12 @@ pub(crate) fn create_repository(path: &Path, identity: Option<&Identity>) -> Res
     let name = path.file_name().and_then(|name| name.to_str());
     let name = name.ok_or("the path is not valid UTF-8")?;
     // Without a template there are no hooks, whatever the user's settings say.
-    succeed(transfer(
-        parent,
-        &["init", "--quiet", "--template=", "--", name],
-    )?)?;
+    change(parent, &["init", "--quiet", "--template=", "--", name])?;
     for (key, value) in identity
         .iter()
         .flat_map(|own| [("user.name", &own.name), ("user.email", &own.email)])
     {
-        succeed(transfer(path, &["config", key, value])?)?;
+        change(path, &["config", key, value])?;
     }
     Ok(())
 }
@@ -136,7 +133,7 @@ pub(crate) fn fetch_bundle(repository: &Path, bundle: &Path) -> Result<(), Strin
     let bundle = bundle.to_str().ok_or("the path is not valid UTF-8")?;
     let mut args = vec!["fetch", "--quiet", "--update-head-ok", "--", bundle];
     args.extend(REFSPECS);
-    succeed(transfer(repository, &args)?)
+    change(repository, &args)
 }
 
 /// Fetches a commit from a remote: the commit itself or, from servers that give out no commits, the
@@ -149,7 +146,7 @@ pub(crate) fn fetch_commit(
 ) -> Result<(), String> {
     let fetch = |wanted: &str| {
         let args = ["fetch", "--quiet", "--no-tags", "--", url, wanted];
-        succeed(transfer(repository, &args)?)
+        change(repository, &args)
     };
     fetch(commit)
         .or_else(|error| branch.map_or(Err(error), |branch| fetch(&format!("refs/heads/{branch}"))))
@@ -158,7 +155,7 @@ pub(crate) fn fetch_commit(
 /// Sets the commit that a repository's own HEAD names, without a branch and without files.
 pub(crate) fn detach_head(repository: &Path, commit: &str) -> Result<(), String> {
     let args = ["update-ref", "--no-deref", "HEAD", commit];
-    succeed(transfer(repository, &args)?)
+    change(repository, &args)
 }
 
 /// Creates a branch at a commit, unless it exists. Returns its commit.
@@ -174,10 +171,7 @@ pub(crate) fn ensure_branch(
     if let Some(tip) = tip() {
         return Ok(tip);
     }
-    succeed(transfer(
-        repository,
-        &["branch", "--no-track", "--", branch, commit],
-    )?)?;
+    change(repository, &["branch", "--no-track", "--", branch, commit])?;
     Ok(commit.to_owned())
 }
 
@@ -192,10 +186,12 @@ fn transfer(dir: &Path, args: &[&str]) -> Result<GitOutput, String> {
     command::run(&mut command, READ_MAX, TRANSFER_TIMEOUT).map_err(GitError::message)
 }
 
-fn succeed(output: GitOutput) -> Result<(), String> {
+/// Runs git, and fails if it does.
+fn change(dir: &Path, args: &[&str]) -> Result<(), String> {
+    let output = transfer(dir, args)?;
     match output.code {
         Some(0) => Ok(()),
-        _ => Err(output.error_message("command")),
+        _ => Err(output.error_message(args.first().unwrap_or(&""))),
     }
 }
 
@@ -214,7 +210,7 @@ impl<'a> LoopRefs<'a> {
     /// Sets a ref to a commit.
     pub(crate) fn set(&self, name: &str, commit: &str) -> Result<(), String> {
         let name = format!("{}{name}", self.prefix);
-        succeed(transfer(self.dir, &["update-ref", &name, commit])?)
+        change(self.dir, &["update-ref", &name, commit])
     }
 
     /// Returns the full names of all refs.
@@ -268,5 +264,5 @@ pub(crate) fn fetch_loop(
         &branch,
         &checkpoints,
     ];
-    succeed(transfer(repository, &args)?)
+    change(repository, &args)
 }

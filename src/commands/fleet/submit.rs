@@ -52,8 +52,7 @@ pub(crate) fn spawn_in_fleet(args: &RunArgs) -> Result<ExitCode, CommandError> {
     };
     let record = block_on(async {
         let exchange = NatsExchange::open(&connection).await?;
-        let record = submission.submit(&exchange, &code, &|_| None).await;
-        record
+        submission.submit(&exchange, &code).await
     })?
     .map_err(|error| fleet_error(error, args.name.as_deref()))?;
     print_record(&record, args.json, &connection.pool)

@@ -1,7 +1,7 @@
 //! The copy of one loop in a mirror: its files as the fleet has them, and its locks as if its runner
 //! were on this machine.
 
-use super::outbox::Outbox;
+use super::outbox::RequestOutbox;
 use crate::fleet::error::FleetError;
 use crate::fleet::exchange::{CodeSource, Exchange, LoopRecord, Piece, StreamKind};
 use crate::fleet::worker::relative;
@@ -35,7 +35,7 @@ pub(super) struct LoopCopy<E> {
     /// The newest epoch of which there are files. Files of earlier owners that arrive later are
     /// ignored.
     files_epoch: u64,
-    outbox: Outbox,
+    outbox: RequestOutbox,
     /// The blobs with the loop's commits, in order.
     blobs: Vec<String>,
     /// Held while a worker owns the loop, so that it looks like a running one.
@@ -64,7 +64,7 @@ impl<E: Exchange> LoopCopy<E> {
         dir.create().map_err(|error| broken(&error))?;
         let mut copy = Self {
             exchange,
-            outbox: Outbox::new(dir.clone(), record.id.clone()),
+            outbox: RequestOutbox::new(dir.clone(), record.id.clone()),
             record,
             dir,
             with_files,

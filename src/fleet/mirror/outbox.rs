@@ -18,7 +18,7 @@ const RETRY_INTERVAL: Duration = Duration::from_millis(250);
 const TRIES: u32 = 20;
 
 /// The inbox of a loop's copy, and what of it the fleet does not have yet.
-pub(super) struct Outbox {
+pub(super) struct RequestOutbox {
     dir: LoopDir,
     loop_id: String,
     /// The position of the newest piece that is in the file.
@@ -29,7 +29,7 @@ pub(super) struct Outbox {
     unsent: Vec<u8>,
 }
 
-impl Outbox {
+impl RequestOutbox {
     pub(super) fn new(dir: LoopDir, loop_id: String) -> Self {
         Self {
             dir,

@@ -16,6 +16,7 @@ use crate::proof::Baseline;
 use crate::runner::start_record::StartRecord;
 use crate::store::dir::{create_dir, create_file};
 use crate::store::{Journal, JournalLine, LoopDir, StateDir};
+use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::{Component, Path, PathBuf};
 
@@ -123,8 +124,8 @@ fn write_directory(dir: &LoopDir, files: &LoopFiles<'_>) -> Result<(), String> {
 }
 
 /// Puts the pieces of files together. Pieces of an owner that another one had replaced are ignored.
-pub(crate) fn latest_files(pieces: &[Piece]) -> std::collections::BTreeMap<String, Vec<u8>> {
-    let mut files = std::collections::BTreeMap::<String, Vec<u8>>::new();
+pub(crate) fn latest_files(pieces: &[Piece]) -> BTreeMap<String, Vec<u8>> {
+    let mut files = BTreeMap::<String, Vec<u8>>::new();
     let mut epoch = 0;
     for piece in pieces {
         if piece.epoch >= epoch {
@@ -228,7 +229,7 @@ fn restore_files(
     let stored = |files: &StoredFiles| Checkpoint {
         commit: files.commit.clone(),
         tree: files.tree.clone(),
-        skipped: Default::default(),
+        skipped: BTreeMap::new(),
     };
     let newest = checkpoints
         .get(handover)?

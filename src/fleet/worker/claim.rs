@@ -201,7 +201,9 @@ impl<'a, E: Exchange> Claim<'a, E> {
         let arrived = tokio::task::spawn_blocking(move || {
             let bytes = |pieces: &[Piece]| {
                 let mut all = Vec::new();
-                pieces.iter().for_each(|piece| piece.apply_to(&mut all));
+                for piece in pieces {
+                    piece.apply_to(&mut all);
+                }
                 all
             };
             let inbox = inbox.iter().flat_map(|piece| piece.bytes.clone());
