@@ -75,7 +75,7 @@ impl State {
                 self.advance_inbox(*inbox);
                 self.rewound(to);
             }
-            Event::Moved(place) => self.moved(place),
+            Event::Moved { place } => self.moved(place),
             Event::Committed {
                 iteration,
                 task,

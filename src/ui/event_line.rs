@@ -83,7 +83,7 @@ pub(crate) fn lines(event: &Event, state: &State) -> Vec<(String, TextStyle)> {
             .map(|text| (text, TextStyle::Yellow))
             .into_iter()
             .collect(),
-        Event::Moved(place) => one(format!("continues on {}", place.host), TextStyle::Dim),
+        Event::Moved { place } => one(format!("continues on {}", place.host), TextStyle::Dim),
         Event::Rewound { to, .. } => one(rewound(to), TextStyle::Dim),
         Event::Hurried { .. } => one("retrying now".into(), TextStyle::Dim),
         Event::Answered { .. } => one(

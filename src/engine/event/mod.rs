@@ -188,7 +188,11 @@ pub enum Event {
         inbox: Option<u64>,
     },
     /// The loop moved to another machine, or to another place on this one.
-    Moved(Box<NewPlace>),
+    Moved {
+        /// The new place.
+        #[serde(flatten)]
+        place: Box<NewPlace>,
+    },
     /// An SCM task ended, or had nothing to do.
     Committed {
         /// The number of the iteration whose work the task was for.
@@ -397,7 +401,7 @@ impl Event {
             | Self::Accepted { .. }
             | Self::Started { .. }
             | Self::Hurried { .. }
-            | Self::Moved(_)
+            | Self::Moved { .. }
             | Self::Spawned { .. }
             | Self::Spent { .. }
             | Self::Drained { .. }

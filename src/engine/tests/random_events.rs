@@ -352,14 +352,17 @@ fn any_files_event(random: &mut Rng, iteration: u32) -> Event {
         return any_checkpoint(random, iteration);
     }
     if random.bool() {
-        return Event::Moved(Box::new(NewPlace {
+        let place = NewPlace {
             host: "other".into(),
             epoch: 2,
             workspace: "/elsewhere".into(),
             worktree: None,
             homes: None,
             baseline: None,
-        }));
+        };
+        return Event::Moved {
+            place: Box::new(place),
+        };
     }
     Event::Rewound {
         to: "0".into(),

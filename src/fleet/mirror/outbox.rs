@@ -121,7 +121,7 @@ impl RequestOutbox {
                     self.unsent.drain(..piece.bytes.len());
                     continues |= asks_to_continue(&piece.bytes);
                 }
-                // Somebody else was faster.
+                // Another process was faster.
                 Err(FleetError::Fenced) => self.catch_up(exchange).await?,
                 Err(FleetError::Unreachable(_)) if tries < TRIES => {
                     tries += 1;

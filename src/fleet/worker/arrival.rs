@@ -80,7 +80,9 @@ pub(super) fn arrive(
     let line = |place: &NewPlace| JournalLine {
         at_ms: jiff::Timestamp::now().as_millisecond(),
         ms: 0,
-        event: Event::Moved(Box::new(place.clone())),
+        event: Event::Moved {
+            place: Box::new(place.clone()),
+        },
     };
     // Only the plan matters here: the baseline needs its new paths.
     let mut moved = state.clone();
