@@ -10,8 +10,8 @@ use crate::process::exemptions::{ExemptProcess, Exemptions, is_supervisor};
 use crate::process::tree::{parent, start_time};
 use crate::process::{lock_users, orphans};
 use crate::proof::view::View;
-#[cfg(feature = "cli")]
 use crate::sandbox::hooks;
+#[cfg(feature = "cli")]
 use crate::store::cache;
 use crate::store::{
     LockHolder, LoopDir, LoopLock, LoopView, StateDir, StoreError, is_starting, loop_holder,

@@ -35,7 +35,6 @@ impl FleetPlacement {
     }
 
     /// Replaces the placement. Readers see the old one or the new one.
-    #[cfg(feature = "fleet")]
     pub(crate) fn write(&self, dir: &LoopDir) -> Result<()> {
         let path = dir.path().join(FILE);
         let new = path.with_extension("new");

@@ -11,6 +11,7 @@ use crate::fleet::exchange::{
     CodeSource, Exchange, LeasedJob, LoopRecord, Piece, Stored, StreamKind,
 };
 use crate::git::TreeContent;
+use crate::lifecycle::error::CommandError;
 use crate::lifecycle::launch::launch;
 use crate::lifecycle::locks::mark_as_starting;
 use crate::process::file_watcher::FileWatcher;
@@ -147,7 +148,7 @@ impl<'a, E: Exchange> Claim<'a, E> {
             Relay::new(exchange, lease.clone(), &arrived, ends).map_err(FleetError::Other)?;
         // The line that says that the loop is here now: from here on, an earlier owner is fenced.
         relay.publish().await?;
-        let mut supervisor = self.launch(&arrived)?;
+        let mut supervisor = self.launch(&arrived).await?;
         let follow = self.follow_inbox(&arrived.dir, inbox_position);
         let result = tokio::select! {
             result = self.relay_until_exit(&mut relay, &mut supervisor, &arrived.dir) => result,
@@ -221,11 +222,16 @@ impl<'a, E: Exchange> Claim<'a, E> {
             .map_err(FleetError::Other)
     }
 
-    fn launch(&self, arrived: &ArrivedLoop) -> Result<Child, FleetError> {
-        let mark = mark_as_starting(&arrived.dir, &arrived.state.plan);
-        let _mark = mark.map_err(|error| FleetError::Other(error.message().to_owned()))?;
-        let launched = launch(&self.state_dir, &arrived.dir, None, &[])
-            .map_err(|error| FleetError::Other(error.message().to_owned()))?;
+    async fn launch(&self, arrived: &ArrivedLoop) -> Result<Child, FleetError> {
+        let (state_dir, dir) = (self.state_dir.clone(), arrived.dir.clone());
+        let plan = arrived.state.plan.clone();
+        let failed = |error: &CommandError| FleetError::Other(error.message().to_owned());
+        // This can take long on a busy machine, and the leases of other loops must be kept meanwhile.
+        let launched = tokio::task::spawn_blocking(move || {
+            let _mark = mark_as_starting(&dir, &plan).map_err(|error| failed(&error))?;
+            launch(&state_dir, &dir, None, &[]).map_err(|error| failed(&error))
+        });
+        let launched = launched.await.map_err(|error| broken(&error))??;
         launched.ok_or_else(|| FleetError::Other("the supervisor did not start".to_owned()))
     }
 
