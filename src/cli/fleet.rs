@@ -29,7 +29,8 @@ pub(crate) enum FleetCommand {
     Status(FleetStatusArgs),
 }
 
-/// The flags of `ralph spawn` for a loop that runs in the fleet.
+// The flags of `ralph spawn` for a loop that runs in the fleet. Not a doc comment: clap would show it as the
+// description of the command.
 #[derive(Clone, Debug, Default, Args)]
 pub(crate) struct SubmitFlags {
     #[command(flatten)]

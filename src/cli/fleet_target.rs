@@ -4,7 +4,8 @@
 use super::fleet::FleetFlags;
 use clap::Args;
 
-/// The fleet, instead of this machine.
+// The fleet, instead of this machine. Not a doc comment: clap would show it as the description of a
+// command.
 #[derive(Clone, Debug, Default, Args)]
 pub(crate) struct FleetTarget {
     /// Use loops of the fleet [default address: the setting fleet]
